@@ -1,0 +1,40 @@
+/** Every bound of the server in one place. Source: the language reference and the interface docs (docs/). */
+
+/** Nesting of an expression: parentheses, operators, and the length of an `and`/`or` chain all count. */
+export const EXPRESSION_DEPTH = 512;
+/** Nesting of a json value: objects and lists. */
+export const JSON_DEPTH = 64;
+/** Keys of a path after its field. */
+export const PATH_KEYS = 64;
+/** Distinct values an inner `get` may hand to `in (get ...)`. */
+export const INNER_GET_VALUES = 100_000;
+/** `in (get ...)` inside `in (get ...)`. */
+export const INNER_GET_LEVELS = 4;
+/** `limit + offset` of a `near`. */
+export const NEAR_ROWS = 10_000;
+/** Distinct values of one `count(distinct ...)` statement. */
+export const DISTINCT_VALUES = 1_000_000;
+/** Code points of a collection's or field's name. */
+export const NAME_LENGTH = 255;
+/** Fields of one collection. */
+export const FIELDS = 1_000;
+/** Bytes of a request body; `--max-body` lowers or raises it. */
+export const BODY_BYTES = 64 * 1024 * 1024;
+/** Bytes of a request's header block. */
+export const HEADER_BYTES = 64 * 1024;
+/** Milliseconds a claim may be held; more is cut to this. */
+export const WAIT_MS = 30_000;
+/** Milliseconds between two passes of the sweeper of expired rows. */
+export const SWEEP_MS = 30_000;
+/** Plans kept by statement text, and the longest text kept. */
+export const CACHED_PLANS = 2_000;
+export const CACHED_TEXT_LENGTH = 8_192;
+/** Connections answered at once (`--max-connections`); a held claim is one of them. */
+export const CONNECTIONS = 10_000;
+/** Timestamps lie between the first and the last millisecond of the years 0000 and 9999. */
+export const TIME_MIN_MS = -62_167_219_200_000;
+export const TIME_MAX_MS = 253_402_300_799_999;
+/** Ids: whole numbers a double holds exactly, so that an id is one everywhere. */
+export const ID_MAX = Number.MAX_SAFE_INTEGER;
+export const INT_MIN = -(2n ** 63n);
+export const INT_MAX = 2n ** 63n - 1n;

@@ -1,0 +1,76 @@
+/**
+ * A refusal: the one way this server says no. It is made where the reason is known, carries a stable code, and the
+ * code alone decides the HTTP status (the table below), so no other place maps errors to answers.
+ * A broken assumption is not a refusal: it is an `assert` that stops the server.
+ */
+
+/** Every code with its HTTP status. Codes are part of the interface: `{"error": words, "code": code}`. */
+export const REFUSAL_STATUS = {
+  bad_request: 400,
+  bad_json: 400,
+  syntax: 400,
+  too_deep: 400,
+  unsupported: 400,
+  unknown_function: 400,
+  bad_value: 400,
+  bad_parameter: 400,
+  bad_clause: 400,
+  bad_schema: 400,
+  bad_header: 400,
+  bad_key: 400,
+  overflow: 400,
+  division_by_zero: 400,
+  limit_passed: 400,
+  not_holdable: 400,
+  unauthorized: 401,
+  forbidden: 403,
+  read_only: 403,
+  unknown_collection: 404,
+  unknown_field: 404,
+  unknown_route: 404,
+  unknown_consumer: 404,
+  request_timeout: 408,
+  collection_exists: 409,
+  id_taken: 409,
+  unique_taken: 409,
+  conflict: 409,
+  gone: 410,
+  unmet: 412,
+  body_too_large: 413,
+  key_reused: 422,
+  header_too_large: 431,
+  disk_failed: 500,
+  internal: 500,
+  overloaded: 503,
+  loading: 503,
+  stopping: 503,
+  not_reached: 504,
+  memory_full: 507,
+  disk_full: 507,
+} as const;
+
+export type RefusalCode = keyof typeof REFUSAL_STATUS;
+
+/** Further members of the error body, e.g. `line`, `column`, `expected`, `at`, `completed`. */
+export type RefusalData = Readonly<Record<string, string | number | boolean | null | readonly string[]>>;
+
+export class Refusal extends Error {
+  readonly code: RefusalCode;
+  readonly data: RefusalData;
+
+  constructor(code: RefusalCode, words: string, data: RefusalData = {}) {
+    super(words);
+    this.name = "Refusal";
+    this.code = code;
+    this.data = data;
+  }
+
+  get status(): number {
+    return REFUSAL_STATUS[this.code];
+  }
+
+  /** The same refusal with more members in its body (a batch adds `at` and `completed`). */
+  with(data: RefusalData): Refusal {
+    return new Refusal(this.code, this.message, { ...this.data, ...data });
+  }
+}
