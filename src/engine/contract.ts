@@ -1,0 +1,91 @@
+/**
+ * What the rooms above the engine know of it: they run statements through this interface and see nothing of logs,
+ * plans or rows. The engine runs one statement to its end without an await; only `durable` waits.
+ */
+
+import type { CollectionSchema } from "../schema/schema.ts";
+import type { Change } from "../store/change.ts";
+import type { Store } from "../store/store.ts";
+import type { Value } from "../value/value.ts";
+
+/** What a token may see and write; made by the auth room, read by the engine. */
+export type Scope = unknown;
+
+export interface RequestContext {
+  /** Null: full access. */
+  readonly scope: Scope | null;
+  /** The `Idempotency-Key` of the request, 1 to 255 bytes. */
+  readonly idempotencyKey: string | null;
+  /** Digest of method, path and body: what a key sent again is compared by. Empty without a key. */
+  readonly requestHash: string;
+}
+
+export interface Outcome {
+  /** `rows`: a json array text; `affected`, `message`: a count or words; `schemas`: a json array of schemas. */
+  readonly kind: "rows" | "affected" | "message" | "schemas";
+  /** What `/query` answers: `[...]`, `{"affected":n}`, `{"message":"..."}`. */
+  readonly body: string;
+  /** What `/batch` has for it: `{"rows":[...]}`, `{"affected":n}`, ... */
+  readonly batchBody: string;
+  /** Rows answered or written. */
+  readonly count: number;
+  /** Documents written (0: nothing). */
+  readonly wrote: number;
+  readonly isWrite: boolean;
+  readonly isRead: boolean;
+  /** The change counter after it. */
+  readonly seq: number;
+  /** True: nothing was run, this is the answer kept under the request's idempotency key. */
+  readonly replayed?: boolean;
+}
+
+export interface BatchRequest {
+  readonly text: string;
+  readonly params: readonly Value[];
+}
+
+export interface BatchOutcome {
+  readonly outcomes: readonly Outcome[];
+  readonly seq: number;
+  readonly wrote: number;
+  /** No statement of it is a write. */
+  readonly isRead: boolean;
+  readonly replayed?: boolean;
+}
+
+/**
+ * Told of every change once it stands: applied to memory, never to be put back, in order, in the turn that made it.
+ * `seq` is the change counter after it. An observer must not run statements that write.
+ */
+export type ChangeObserver = (change: Change, seq: number) => void;
+
+export interface EngineContract {
+  /** Runs one statement. Throws `Refusal`. */
+  query(text: string, params: readonly Value[], context: RequestContext): Outcome;
+  /** Runs them as one change: all or none. Throws `Refusal` with `at` and `completed`. */
+  batch(requests: readonly BatchRequest[], context: RequestContext): BatchOutcome;
+  /** Undefined when everything an answer made now could have seen is on disk. Rejects when the disk failed. */
+  durable(): Promise<void> | undefined;
+  /** The change counter: one step a document written, one a schema edit. */
+  readonly seq: number;
+
+  /** The json of `GET /collections`: an array of schemas, those the scope may read. */
+  collections(context: RequestContext): string;
+  /** Names of all collections, in the order `collections` has them. */
+  names(): readonly string[];
+  schemaOf(name: string): CollectionSchema | undefined;
+  health(): { readonly ok: true } | { readonly ok: false; readonly why: string };
+  /** The store, to be read only: the gauges' source. */
+  readonly store: Store;
+  /** Returns what takes the observer off again. */
+  watch(observer: ChangeObserver): () => void;
+  /**
+   * The change number at which a collection this read reads was last written, for its `ETag`; undefined when the
+   * answer may change without a write (`now()`, a `@ttl` collection), when it has an inner `get`, or is no read.
+   */
+  readTag(text: string): number | undefined;
+  /** Every write from now on is refused (`read_only`), whatever it names. */
+  readonly readOnly: boolean;
+  /** Syncs what was written and lets go of the data directory. Nothing may be run afterwards. */
+  close(): Promise<void>;
+}
