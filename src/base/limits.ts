@@ -4,6 +4,8 @@
 export const EXPRESSION_DEPTH = 512;
 /** Nesting of a json value: objects and lists. */
 export const JSON_DEPTH = 64;
+/** Nesting of a request body: around a json field stand its document, a list of documents, the parameters, the body. */
+export const BODY_DEPTH = JSON_DEPTH + 4;
 /** Keys of a path after its field. */
 export const PATH_KEYS = 64;
 /** Distinct values an inner `get` may hand to `in (get ...)`. */
@@ -18,6 +20,8 @@ export const DISTINCT_VALUES = 1_000_000;
 export const NAME_LENGTH = 255;
 /** Fields of one collection. */
 export const FIELDS = 1_000;
+/** Lists within lists in a field's type: `[[int]]` is 2. */
+export const LIST_LEVELS = 8;
 /** Bytes of a request body; `--max-body` lowers or raises it. */
 export const BODY_BYTES = 64 * 1024 * 1024;
 /** Bytes of a request's header block. */
