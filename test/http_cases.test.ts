@@ -1,0 +1,35 @@
+/** Every case of test/cases/http.jsonl against a child process. */
+
+import { afterAll, describe, test } from "bun:test";
+import { groupsOf, readCases, textOf } from "./harness/case_file.ts";
+import { runHttpCase } from "./harness/http_case.ts";
+import { Spares } from "./harness/server.ts";
+
+/** Groups whose part of the server is not built yet: each is taken off the list with the part that makes it pass. */
+const NOT_BUILT: ReadonlySet<string> = new Set([
+  "waits",
+  "waits-refused",
+  "waits-line",
+  "waits-across",
+  "waits-batch",
+  "waits-key",
+  "idempotency",
+  "auth",
+  "policy",
+  "policy-claims",
+  "policy-startup",
+  "policy-transitions",
+  "feed",
+  "replica",
+]);
+
+const spares = new Spares({ flags: ["--in-memory"] });
+
+afterAll(() => spares.close());
+
+for (const [group, cases] of groupsOf(readCases("http.jsonl"))) {
+  describe(group, () => {
+    const declare = NOT_BUILT.has(group) ? test.todo : test;
+    for (const one of cases) declare(textOf(one, "name"), () => runHttpCase(one, spares));
+  });
+}
