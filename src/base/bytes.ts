@@ -1,0 +1,242 @@
+/**
+ * Bytes written and read front to back: what the log, the snapshot and the row encoding are made of.
+ *
+ * | item   | bytes |
+ * | ------ | ----- |
+ * | u8     | 1 |
+ * | u32    | 4, little endian |
+ * | f64    | 8, little endian IEEE double; NaN's payload is not kept |
+ * | i64    | 8, little endian two's complement |
+ * | varint | 1 to 8: seven bits a byte, lowest first, the top bit says "more"; whole numbers 0 to 2^53 - 1 |
+ * | bytes  | varint length, then the bytes |
+ * | string | varint `length * 4 + form`, then the characters; length counts bytes |
+ *
+ * Forms of a string: 0 = ASCII, 1 = UTF-8, 2 = UTF-16LE for a text that is not well-formed (half a surrogate pair has no
+ * UTF-8, and a text must come back as it went in). Form 3 is left to whoever needs a mark in a string's place: the row
+ * encoding writes null with it.
+ */
+
+import { assert } from "./assert.ts";
+
+const FORM_ASCII = 0;
+const FORM_UTF8 = 1;
+const FORM_UTF16 = 2;
+/** First byte of no string: free for a mark such as null. */
+export const NO_STRING = 3;
+
+const START_BYTES = 1024;
+
+/** Buffer's own writers and readers of text, one per encoding: they skip the look-up of the encoding's name. */
+interface TextBuffer extends Buffer {
+  utf8Write(text: string, at: number): number;
+  ucs2Write(text: string, at: number): number;
+  latin1Slice(from: number, to: number): string;
+  utf8Slice(from: number, to: number): string;
+  ucs2Slice(from: number, to: number): string;
+}
+
+export class ByteWriter {
+  private buffer: TextBuffer;
+  private doubles: DataView;
+  private at = 0;
+
+  constructor(capacity = START_BYTES) {
+    this.buffer = Buffer.allocUnsafeSlow(capacity) as TextBuffer;
+    this.doubles = new DataView(this.buffer.buffer);
+  }
+
+  /** Bytes written since the start or the last `reset`. */
+  get length(): number {
+    return this.at;
+  }
+
+  /** Forgets what was written; the memory stays for the next use. */
+  reset(): void {
+    this.at = 0;
+  }
+
+  /** What was written, without a copy: good until the next write or `reset`. */
+  view(from = 0): Uint8Array {
+    return this.buffer.subarray(from, this.at);
+  }
+
+  /** What was written, as bytes of its own. */
+  copy(from = 0): Uint8Array {
+    return new Uint8Array(this.buffer.subarray(from, this.at));
+  }
+
+  u8(n: number): void {
+    if (this.at + 1 > this.buffer.length) this.grow(1);
+    this.buffer[this.at++] = n;
+  }
+
+  u32(n: number): void {
+    if (this.at + 4 > this.buffer.length) this.grow(4);
+    this.doubles.setUint32(this.at, n, true);
+    this.at += 4;
+  }
+
+  f64(n: number): void {
+    if (this.at + 8 > this.buffer.length) this.grow(8);
+    this.doubles.setFloat64(this.at, n, true);
+    this.at += 8;
+  }
+
+  i64(n: bigint): void {
+    if (this.at + 8 > this.buffer.length) this.grow(8);
+    this.doubles.setBigInt64(this.at, n, true);
+    this.at += 8;
+  }
+
+  /** A whole number from 0 to 2^53 - 1. */
+  varint(n: number): void {
+    assert(n >= 0 && n <= Number.MAX_SAFE_INTEGER, "a varint is a whole number from 0 to 2^53 - 1");
+    if (this.at + 8 > this.buffer.length) this.grow(8);
+    while (n > 0x7fffffff) {
+      this.buffer[this.at++] = (n % 128) | 0x80;
+      n = Math.floor(n / 128);
+    }
+    while (n > 0x7f) {
+      this.buffer[this.at++] = (n & 0x7f) | 0x80;
+      n >>>= 7;
+    }
+    this.buffer[this.at++] = n;
+  }
+
+  /** Any text, half surrogate pairs too. */
+  string(text: string): void {
+    const length = text.length;
+    const need = length * 3 + 8;
+    if (this.at + need > this.buffer.length) this.grow(need);
+    const start = this.at;
+    this.varint(length * 4 + FORM_ASCII);
+    const written = this.buffer.utf8Write(text, this.at);
+    if (written === length) {
+      this.at += written;
+      return;
+    }
+    this.at = start;
+    if (text.isWellFormed()) {
+      this.varint(written * 4 + FORM_UTF8);
+      this.at += this.buffer.utf8Write(text, this.at);
+    } else {
+      this.varint(length * 2 * 4 + FORM_UTF16);
+      this.at += this.buffer.ucs2Write(text, this.at);
+    }
+  }
+
+  bytes(bytes: Uint8Array): void {
+    this.varint(bytes.length);
+    this.raw(bytes);
+  }
+
+  /** Bytes without a length before them. */
+  raw(bytes: Uint8Array): void {
+    if (this.at + bytes.length > this.buffer.length) this.grow(bytes.length);
+    this.buffer.set(bytes, this.at);
+    this.at += bytes.length;
+  }
+
+  /** Overwrites four bytes written earlier: a length or a checksum that is known only now. */
+  setU32(at: number, n: number): void {
+    assert(at + 4 <= this.at, "only bytes already written are overwritten");
+    this.doubles.setUint32(at, n, true);
+  }
+
+  private grow(need: number): void {
+    const next = Buffer.allocUnsafeSlow(Math.max(this.buffer.length * 2, this.at + need)) as TextBuffer;
+    next.set(this.buffer.subarray(0, this.at));
+    this.buffer = next;
+    this.doubles = new DataView(next.buffer);
+  }
+}
+
+/** Reading past the end is a broken assumption: frames are checked whole before they are read. */
+export class ByteReader {
+  private readonly buffer: TextBuffer;
+  private readonly doubles: DataView;
+  private at: number;
+  private readonly end: number;
+
+  constructor(bytes: Uint8Array, from = 0, to = bytes.length) {
+    this.buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length) as TextBuffer;
+    this.doubles = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+    this.at = from;
+    this.end = to;
+  }
+
+  get position(): number {
+    return this.at;
+  }
+
+  get remaining(): number {
+    return this.end - this.at;
+  }
+
+  u8(): number {
+    const at = this.take(1);
+    return this.buffer[at]!;
+  }
+
+  u32(): number {
+    return this.doubles.getUint32(this.take(4), true);
+  }
+
+  f64(): number {
+    return this.doubles.getFloat64(this.take(8), true);
+  }
+
+  i64(): bigint {
+    return this.doubles.getBigInt64(this.take(8), true);
+  }
+
+  varint(): number {
+    let n = 0;
+    let scale = 1;
+    for (let count = 0; count < 8; count++) {
+      const byte = this.u8();
+      n += (byte & 0x7f) * scale;
+      if (byte < 0x80) return n;
+      scale *= 128;
+    }
+    assert(false, "a varint has at most 8 bytes");
+  }
+
+  string(): string {
+    const text = this.stringOrNull();
+    assert(text !== null, "a string, not the mark of none");
+    return text;
+  }
+
+  /** A string, or null where the byte NO_STRING stands in its place. */
+  stringOrNull(): string | null {
+    const head = this.varint();
+    if (head === NO_STRING) return null;
+    const length = Math.floor(head / 4);
+    const at = this.take(length);
+    switch (head % 4) {
+      case FORM_ASCII:
+        return this.buffer.latin1Slice(at, at + length);
+      case FORM_UTF8:
+        return this.buffer.utf8Slice(at, at + length);
+      case FORM_UTF16:
+        return this.buffer.ucs2Slice(at, at + length);
+      default:
+        assert(false, "a string has form 0, 1 or 2");
+    }
+  }
+
+  /** Bytes of their own, not a view of what is read. */
+  bytes(): Uint8Array {
+    const length = this.varint();
+    const at = this.take(length);
+    return Uint8Array.prototype.slice.call(this.buffer, at, at + length);
+  }
+
+  private take(count: number): number {
+    const at = this.at;
+    assert(at + count <= this.end, "reading past the end of the bytes");
+    this.at = at + count;
+    return at;
+  }
+}
