@@ -5,7 +5,7 @@
  * | ------ | ----- |
  * | change | varint count, then its ops |
  * | put    | u8 1, varint cid, the row as `value/encoding.ts` writes it |
- * | del    | u8 2, varint cid, f64 id |
+ * | del    | u8 2, varint cid, varint id |
  * | create | u8 3, schema |
  * | drop   | u8 4, varint cid |
  * | alter  | u8 5, schema, then for each slot of it varint (old slot + 1), 0 for none |
@@ -79,7 +79,7 @@ export function encodeChange(w: ByteWriter, store: Store, change: Change): void 
       case "del":
         w.u8(DEL);
         w.varint(op.cid);
-        w.f64(op.id);
+        w.varint(op.id);
         break;
       case "create":
         w.u8(CREATE);
@@ -122,7 +122,7 @@ function decodeOp(r: ByteReader, catalog: Catalog): Op {
     }
     case DEL: {
       const cid = r.varint();
-      return { op: "del", cid, id: r.f64() };
+      return { op: "del", cid, id: r.varint() };
     }
     case CREATE: {
       const schema = decodeSchema(r);

@@ -54,7 +54,7 @@ export function orderOfNumbers(keys: Float64Array): Uint32Array {
 }
 
 /** Positions in ascending order of keys of any kind. */
-export function orderOfRows<K>(keys: readonly K[], compare: (a: K, b: K) => number): Uint32Array {
+export function orderOfKeys<K>(keys: readonly K[], compare: (a: K, b: K) => number): Uint32Array {
   const count = keys.length;
   let order: Uint32Array = identityOrder(count);
   let sorted = true;

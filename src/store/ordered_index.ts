@@ -14,7 +14,7 @@ import { jsonPathText, jsonToValue } from "../value/json.ts";
 import { compareValues } from "../value/order.ts";
 import { compareCells } from "../value/types.ts";
 import type { Cell, FieldType, Row, Value } from "../value/value.ts";
-import { orderOfNumbers, orderOfRows } from "./key_order.ts";
+import { orderOfKeys, orderOfNumbers } from "./key_order.ts";
 
 /** A cell of the field, or for a path the value it leads to. */
 export type Key = Cell | Value;
@@ -37,7 +37,7 @@ export class OrderedIndex {
   /** The order of the keys. */
   readonly compare: (a: Key, b: Key) => number;
   readonly #numeric: boolean;
-  readonly #tree: Tree;
+  readonly #tree: Tree<Key, Row>;
 
   constructor(def: IndexDef, slot: number, type: FieldType, shared?: OrderedIndex) {
     this.def = def;
@@ -76,14 +76,8 @@ export class OrderedIndex {
 
   /** Rows by key, then ascending id; `visit` answers false to stop. The store must not change meanwhile. */
   walk(range: KeyRange, descending: boolean, visit: (row: Row) => boolean): void {
-    let left = this.count(range);
-    if (left === 0) return;
-    const counted = (row: Row): boolean => visit(row) && --left > 0;
-    if (descending) {
-      if (range.hi === undefined) this.#tree.descendGroups(undefined, 0, counted);
-      else this.#tree.descendGroups(range.hi, range.hiOpen ? -Infinity : Infinity, counted);
-    } else if (range.lo === undefined) this.#tree.ascend(null, -Infinity, counted);
-    else this.#tree.ascend(range.lo, range.loOpen ? Infinity : -Infinity, counted);
+    if (descending) this.#tree.descendRange(this.#start(range), this.#end(range), visit);
+    else this.#tree.ascendRange(this.#start(range), this.#end(range), visit);
   }
 
   /** The row that holds a unique value; null is held by none. */
@@ -148,19 +142,14 @@ export class OrderedIndex {
       }
       const order = orderOfNumbers(keys);
       this.#tree.load(
-        rows.length,
-        (i) => keys[order[i] as number] as number,
-        (i) => rows[order[i] as number] as Row,
+        keys.map((_, i) => keys[order[i] as number] as number),
+        inOrder(rows, order),
       );
-      return;
+    } else {
+      const keys = rows.map((row) => this.keyOf(row));
+      const order = orderOfKeys(keys, this.compare);
+      this.#tree.load(inOrder(keys, order), inOrder(rows, order));
     }
-    const keys = rows.map((row) => this.keyOf(row));
-    const order = orderOfRows(keys, this.compare);
-    this.#tree.load(
-      rows.length,
-      (i) => keys[order[i] as number] as Key,
-      (i) => rows[order[i] as number] as Row,
-    );
   }
 
   /** Throws unless the index holds exactly these rows (sorted by id) in its order. */
@@ -204,4 +193,10 @@ export class OrderedIndex {
   #end(range: KeyRange): number {
     return range.hi === undefined ? this.#tree.size : this.#tree.rank(range.hi, range.hiOpen ? -Infinity : Infinity);
   }
+}
+
+function inOrder<T>(list: readonly T[], order: Uint32Array): T[] {
+  const ordered = new Array<T>(list.length);
+  for (let i = 0; i < list.length; i++) ordered[i] = list[order[i] as number] as T;
+  return ordered;
 }

@@ -13,6 +13,7 @@ import type { CollectionSchema, Field, IndexDef } from "../schema/schema.ts";
 import { Tree } from "../tree/tree.ts";
 import type { Cell, FieldType, Row } from "../value/value.ts";
 import { cellFits } from "./cell_fit.ts";
+import { IdIndex } from "./id_index.ts";
 import { OrderedIndex } from "./ordered_index.ts";
 import { PlaceIndex } from "./place_index.ts";
 import type { Undo } from "./undo.ts";
@@ -30,7 +31,7 @@ export interface TableState {
   readonly schema: CollectionSchema;
   readonly types: readonly FieldType[];
   readonly slots: ReadonlyMap<string, number>;
-  readonly rows: Tree;
+  readonly rows: Tree<number, Row>;
   readonly indexes: readonly (OrderedIndex | PlaceIndex)[];
   readonly ttl: Ttl | undefined;
   /** What each row weighs beside its contents. */
@@ -48,6 +49,8 @@ export class Table {
   nextId: number;
   /** Rises with every op on the table, and with the taking back of one. */
   version = 0;
+  /** The rows by id, as an index. */
+  readonly ids = new IdIndex(() => this.#state.rows);
   #state: TableState;
   #dataBytes = 0;
   readonly #scale: Scale;
@@ -56,7 +59,7 @@ export class Table {
     this.cid = schema.cid;
     this.nextId = nextId;
     this.#scale = scale;
-    this.#state = stateOf(schema, new Tree("number"), freshIndexes(schema));
+    this.#state = stateOf(schema, new Tree<number, Row>("number"), freshIndexes(schema));
   }
 
   get schema(): CollectionSchema {
@@ -127,7 +130,7 @@ export class Table {
   put(row: Row, undo: Undo | undefined): void {
     const id = row[0] as number;
     assert(row.length === this.types.length + 1, `a row of ${row.length} cells for ${this.schema.name}`);
-    assert(Number.isSafeInteger(id), `a row's id is ${String(id)}`);
+    assert(Number.isSafeInteger(id) && id >= 0, `a row's id is ${String(id)}`);
     const held = this.get(id);
     if (held === undefined) {
       undo?.steps.push({ kind: "inserted", table: this, row, nextId: this.nextId });
@@ -168,7 +171,7 @@ export class Table {
         rows.push(rowFrom(row, from));
         return true;
       });
-      this.#become(stateOf(schema, new Tree("number"), freshIndexes(schema)), 0);
+      this.#become(stateOf(schema, new Tree<number, Row>("number"), freshIndexes(schema)), 0);
       this.#fill(rows);
     }
     this.version++;
@@ -231,7 +234,7 @@ export class Table {
     this.scan(-Infinity, (row) => {
       const id = row[0] as number;
       const what = `row ${String(id)} of ${schema.name}`;
-      assert(Number.isSafeInteger(id), `${what}: no id`);
+      assert(Number.isSafeInteger(id) && id >= 0, `${what}: no id`);
       assert(id < this.nextId, `${what}: the next id is ${this.nextId}`);
       assert(rows.length === 0 || (rows[rows.length - 1]?.[0] as number) < id, `${what} is out of order`);
       assert(this.get(id) === row, `${what} is not found by its id`);
@@ -255,11 +258,9 @@ export class Table {
 
   #fill(rows: readonly Row[]): void {
     const { rows: tree, indexes } = this.#state;
-    tree.load(
-      rows.length,
-      (i) => rows[i]?.[0] as number,
-      (i) => rows[i] as Row,
-    );
+    const ids = new Float64Array(rows.length);
+    for (let i = 0; i < rows.length; i++) ids[i] = rows[i]?.[0] as number;
+    tree.load(ids, rows);
     for (const index of indexes) index.load(rows);
     let bytes = 0;
     for (const row of rows) bytes += contentBytes(row);
@@ -303,7 +304,11 @@ export class Table {
   }
 }
 
-function stateOf(schema: CollectionSchema, rows: Tree, indexes: (OrderedIndex | PlaceIndex)[]): TableState {
+function stateOf(
+  schema: CollectionSchema,
+  rows: Tree<number, Row>,
+  indexes: (OrderedIndex | PlaceIndex)[],
+): TableState {
   const slots = new Map<string, number>([["id", 0]]);
   for (const [i, field] of schema.fields.entries()) {
     assert(field.slot === i + 1, `field ${field.name} has slot ${field.slot}`);
