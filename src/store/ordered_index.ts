@@ -10,7 +10,7 @@
 import { assert } from "../base/assert.ts";
 import type { IndexDef } from "../schema/schema.ts";
 import { Tree } from "../tree/tree.ts";
-import { jsonPathText, jsonToValue } from "../value/json.ts";
+import { jsonPathValue } from "../value/json.ts";
 import { compareValues } from "../value/order.ts";
 import { compareCells } from "../value/types.ts";
 import type { Cell, FieldType, Row, Value } from "../value/value.ts";
@@ -182,8 +182,7 @@ export class OrderedIndex {
 
   #keyOfCell(cell: Cell): Key {
     if (this.def.keys.length === 0 || cell === null) return cell;
-    const text = jsonPathText(cell as string, this.def.keys);
-    return text === undefined ? null : jsonToValue(text);
+    return jsonPathValue(cell as string, this.def.keys);
   }
 
   #start(range: KeyRange): number {

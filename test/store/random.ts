@@ -36,7 +36,7 @@ export function withRandom(run: (random: Random) => void): void {
   try {
     run(new Random(seed));
   } catch (failure) {
-    console.error(`FENEC_SEED=${seed} repeats this failure`);
+    console.error(`FENEC_SEED=${seed} repeats this failure`, failure instanceof Error ? failure.stack : failure);
     throw failure;
   }
 }
