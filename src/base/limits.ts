@@ -42,3 +42,11 @@ export const TIME_MAX_MS = 253_402_300_799_999;
 export const ID_MAX = Number.MAX_SAFE_INTEGER;
 export const INT_MIN = -(2n ** 63n);
 export const INT_MAX = 2n ** 63n - 1n;
+/** Bytes of one change in the redo log. */
+export const LOG_FRAME_BYTES = 512 * 1024 * 1024;
+/** A segment of the redo log is done once it has grown past this (`--segment-bytes`). */
+export const LOG_SEGMENT_BYTES = 64 * 1024 * 1024;
+/** Space a segment takes in advance, at most. */
+export const LOG_PREALLOCATED_BYTES = 256 * 1024;
+/** Space kept back for the deletes and acks of a full disk. */
+export const LOG_RESERVE_BYTES = 1024 * 1024;
