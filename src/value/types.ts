@@ -4,6 +4,7 @@
  */
 
 import { unreachable } from "../base/assert.ts";
+import { ownText } from "../base/bytes.ts";
 import { EXPRESSION_DEPTH, INT_MAX, INT_MIN, JSON_DEPTH, TIME_MAX_MS, TIME_MIN_MS } from "../base/limits.ts";
 import { Refusal } from "../base/refusal.ts";
 import { isWholeText, jsonToValue, listValues, tooDeep, valueToJson } from "./json.ts";
@@ -113,20 +114,20 @@ function wholeOf(value: Float): number | bigint | undefined {
   return Number.isSafeInteger(value.n) ? value.n + 0 : BigInt(value.n);
 }
 
-/** Digits of a number that may be an int: 20 and some zeros are ample, and bound the work. */
-const WHOLE_DIGITS = 400;
-
+/** The digits as an integer and the power of ten it is scaled by, with the zeros at its end counted to the power. */
 function wholeOfText(text: string): bigint | undefined {
   const parts = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(text);
   if (parts === null) return undefined;
   const [, sign = "", before = "", after = "", power = "0"] = parts;
-  // The digits without their point, as an integer and the power of ten it is scaled by; zeros at the end go to the power.
-  const all = (before + after).replace(/^0+/, "");
-  const digits = all.replace(/0+$/, "");
-  if (digits === "") return 0n;
-  const scale = Number(power) - after.length + (all.length - digits.length);
-  if (scale < 0) return undefined;
-  return BigInt(sign + digits) * 10n ** BigInt(Math.min(scale, WHOLE_DIGITS));
+  const all = before + after;
+  let end = all.length;
+  while (end > 0 && all.charCodeAt(end - 1) === 0x30) end--;
+  if (end === 0) return 0n;
+  let start = 0;
+  while (all.charCodeAt(start) === 0x30) start++;
+  const scale = Number(power) - after.length + (all.length - end);
+  // The double is finite, so what has no fraction has 309 digits at most.
+  return scale < 0 ? undefined : BigInt(sign + all.slice(start, end)) * 10n ** BigInt(scale);
 }
 
 function fitFloat(type: FieldType, value: Value, where: string): Cell {
@@ -231,14 +232,6 @@ function fitPoint(type: FieldType, value: Value, where: string): Cell {
 function degrees(value: Value): number | undefined {
   if (value instanceof Float) return value.n;
   return typeof value === "number" || typeof value === "bigint" ? Number(value) : undefined;
-}
-
-/**
- * A text of its own: a slice keeps the whole text it was cut from in memory, and a cell cut from a request's body would
- * keep the body for as long as the row lives.
- */
-function ownText(text: string): string {
-  return text;
 }
 
 /** A cell on its way into an expression. */
