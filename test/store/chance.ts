@@ -160,17 +160,17 @@ function asValue(key: Key): Key {
 /** One op that fits the model as it is, or none when chance finds nothing to do. */
 export function randomOp(random: Random, model: Model): Op | undefined {
   const tables = [...model.tables.values()];
-  if (tables.length === 0 || (tables.length < 4 && random.chance(0.02))) {
+  if (tables.length === 0 || (tables.length < 3 && random.chance(0.02))) {
     return { op: "create", schema: randomSchema(random, model.nextCid) };
   }
   const table = random.pick(tables);
   const cid = table.schema.cid;
   const ids = [...table.rows.keys()];
   const dice = random.next();
-  if (dice < 0.01) return { op: "drop", cid };
-  if (dice < 0.06) return randomAlter(random, table);
-  if (dice < 0.3 && ids.length > 0) return { op: "del", cid, id: random.pick(ids) };
-  if (dice < 0.65 && ids.length > 0) {
+  if (dice < 0.002) return { op: "drop", cid };
+  if (dice < 0.05) return randomAlter(random, table);
+  if (dice < 0.2 && ids.length > 0) return { op: "del", cid, id: random.pick(ids) };
+  if (dice < 0.5 && ids.length > 0) {
     const id = random.pick(ids);
     const fresh = randomRow(random, table, id);
     const old = table.rows.get(id) as Row;
