@@ -8,10 +8,12 @@
  * and the entry at a position (`at`) cost a descent and no walk. A range of an index is therefore a pair of positions:
  * its size is a subtraction.
  *
- * Shape. A leaf holds up to `fanout` entries, an inner node up to `fanout` children. A node holds at least a quarter of
+ * Shape. A leaf holds up to `fanout` entries, an inner node up to `fanout` children. A node holds at least an eighth of
  * that, but for the nodes on the tree's left and right edge, which may hold as little as one: a queue is emptied at one
  * end and filled at the other, and an edge that may shrink to nothing is spared moving entries about for both. A node
- * that would fall short takes from, or joins, a sibling, so a tree that is drained is one empty leaf again.
+ * that a removal leaves sparse joins a sibling that has the room, and one that would fall short takes from a full one,
+ * so a tree that is drained is one empty leaf again. The least is as low as an eighth so that entries that come in order
+ * (jobs as they are put, leases as they are given) can leave nodes seven eighths full behind.
  *
  * A separator (`keys[i]`, `ids[i]` of an inner node, i > 0) is a lower bound of child i and above everything in child
  * i - 1. It need not be an entry that still exists.
@@ -25,8 +27,12 @@ export type Keyed = readonly unknown[];
 /** Orders keys; 0 for equal ones. Total, and the same for the life of the tree. */
 export type CompareKeys<K> = (a: K, b: K) => number;
 
-/** Entries of a leaf and children of an inner node. */
-export const FANOUT = 128;
+/**
+ * Entries of a leaf and children of an inner node. Anything from 64 to 160 takes the same time; 109 is the most that
+ * fits one size class of the runtime's heap (880 bytes: 109 references and the array's header), so nothing is rounded
+ * up: 25.6 bytes an entry of a full leaf, where 64 take 31 and 128 take 30.
+ */
+export const FANOUT = 109;
 
 /** A million entries take four levels at the poorest fill; this many cannot be reached. */
 const MAX_HEIGHT = 24;
@@ -40,6 +46,8 @@ class Leaf {
   rows: (Keyed | undefined)[];
   previous: Leaf | null = null;
   next: Leaf | null = null;
+  /** Just behind the entry put in last: where the next one goes if entries come in order. */
+  run = -1;
 
   constructor(numeric: boolean, fanout: number) {
     this.keys = numeric ? new Float64Array(fanout) : new Array(fanout).fill(undefined);
@@ -146,7 +154,12 @@ export class Tree<K, R extends Keyed> {
   readonly #numeric: boolean;
   readonly #compare: CompareKeys<K>;
   readonly #fanout: number;
+  /** No node off the edge holds less. */
   readonly #least: number;
+  /** A node of no more than this looks for a sibling to join... */
+  readonly #sparse: number;
+  /** ...that leaves the two of them no fuller than this, so that the next insert need not split them again. */
+  readonly #roomy: number;
 
   #root: Node;
   #height = 0;
@@ -172,7 +185,9 @@ export class Tree<K, R extends Keyed> {
     this.#numeric = keys === "number";
     this.#compare = keys === "number" ? (a, b) => Number(a) - Number(b) : keys;
     this.#fanout = fanout;
-    this.#least = fanout >> 2;
+    this.#least = Math.max(1, fanout >> 3);
+    this.#sparse = Math.floor(fanout / 3);
+    this.#roomy = Math.floor((fanout * 3) / 4);
     const leaf = new Leaf(this.#numeric, fanout);
     this.#root = leaf;
     this.#first = leaf;
@@ -192,9 +207,10 @@ export class Tree<K, R extends Keyed> {
   /** Adds an entry. The pair (key, row[0]) must not be held already. */
   insert(key: K, row: R): void {
     const id = row[0] as number;
-    const leaf = this.#descend(key, id);
+    const held = this.#keyIn(key);
+    const leaf = this.#descend(held, id);
     const index = this.#index;
-    assert(!this.#holds(leaf, index, key, id), "a tree holds an entry once");
+    assert(!this.#holds(leaf, index, held, id), "a tree holds an entry once");
     this.#changes++;
     this.#size++;
     for (let level = this.#height; level > 0; level--) {
@@ -202,15 +218,16 @@ export class Tree<K, R extends Keyed> {
       const slot = this.#slots[level] as number;
       counts[slot] = (counts[slot] as number) + 1;
     }
-    if (leaf.n < this.#fanout) this.#put(leaf, index, key, id, row);
-    else this.#splitLeaf(leaf, index, key, id, row);
+    if (leaf.n < this.#fanout) this.#put(leaf, index, held, id, row);
+    else this.#splitLeaf(leaf, index, held, id, row);
   }
 
   /** Takes an entry out by the key it was inserted with; false when it is not held. */
   remove(key: K, id: number): boolean {
-    const leaf = this.#descend(key, id);
+    const held = this.#keyOf(key);
+    const leaf = this.#descend(held, id);
     const index = this.#index;
-    if (!this.#holds(leaf, index, key, id)) return false;
+    if (!this.#holds(leaf, index, held, id)) return false;
     this.#changes++;
     this.#size--;
     for (let level = this.#height; level > 0; level--) {
@@ -223,15 +240,16 @@ export class Tree<K, R extends Keyed> {
     closeNumbers(leaf.ids, index, leaf.n);
     closeValues(leaf.rows, index, leaf.n);
     leaf.n--;
-    if (leaf.n < this.#least && this.#height > 0) this.#mend(leaf);
+    if (leaf.n <= this.#sparse && this.#height > 0) this.#mend(leaf);
     return true;
   }
 
   /** The row of an entry. */
   get(key: K, id: number): R | undefined {
-    const leaf = this.#seek(key, id);
+    const held = this.#keyOf(key);
+    const leaf = this.#seek(held, id);
     const index = this.#index;
-    return this.#holds(leaf, index, key, id) ? (leaf.rows[index] as R) : undefined;
+    return this.#holds(leaf, index, held, id) ? (leaf.rows[index] as R) : undefined;
   }
 
   /** The entry that comes first, or undefined. */
@@ -246,6 +264,10 @@ export class Tree<K, R extends Keyed> {
 
   /** How many entries come before (key, id); id may be -Infinity or Infinity for "all of that key after / before". */
   rank(key: K, id: number): number {
+    return this.#rank(this.#keyOf(key), id);
+  }
+
+  #rank(key: unknown, id: number): number {
     let before = 0;
     let node = this.#root;
     for (let level = this.#height; level > 0; level--) {
@@ -274,7 +296,7 @@ export class Tree<K, R extends Keyed> {
 
   /** From the first entry at or after (key, id) upwards, until `visit` answers false. */
   ascend(key: K, id: number, visit: (row: R) => boolean): void {
-    const leaf = this.#seek(key, id);
+    const leaf = this.#seek(this.#keyOf(key), id);
     this.#climb(leaf, this.#index, this.#size, visit);
   }
 
@@ -305,8 +327,7 @@ export class Tree<K, R extends Keyed> {
       while (leaf !== null && start < end) {
         const begin = this.#groupStart(leaf, last);
         if (begin < 0) {
-          const key = this.#keyOut(leaf.keys[last]);
-          const groupStart = Math.max(start, this.rank(key, Number.NEGATIVE_INFINITY));
+          const groupStart = Math.max(start, this.#rank(leaf.keys[last], Number.NEGATIVE_INFINITY));
           const here = this.#locate(groupStart);
           if (!this.#climb(here, this.#index, end - groupStart, visit)) return;
           end = groupStart;
@@ -324,17 +345,19 @@ export class Tree<K, R extends Keyed> {
     }
   }
 
-  /** Fills an empty tree from entries in order: `keys[i]` is the key of `rows[i]`. */
+  /**
+   * Fills an empty tree from entries in order: `keys[i]` is the key of `rows[i]`. Nodes are packed full: what is loaded
+   * is mostly settled, and a node that is not costs one split.
+   */
   load(keys: ArrayLike<K>, rows: readonly R[]): void {
     assert(this.#size === 0, "only an empty tree is loaded");
     assert(keys.length === rows.length, "as many keys as rows");
     const total = rows.length;
     if (total === 0) return;
     this.#changes++;
-    const loaded = Math.ceil((this.#fanout * 15) / 16);
     let level: Node[] = [];
     let leaf = this.#first;
-    const leaves = Math.ceil(total / loaded);
+    const leaves = Math.ceil(total / this.#fanout);
     let entry = 0;
     for (let i = 0; i < leaves; i++) {
       if (i > 0) {
@@ -358,7 +381,7 @@ export class Tree<K, R extends Keyed> {
     this.#nodes = leaves;
     let bounds: Leaf[] = level as Leaf[];
     while (level.length > 1) {
-      const parents = Math.ceil(level.length / loaded);
+      const parents = Math.ceil(level.length / this.#fanout);
       const above: Node[] = [];
       const aboveBounds: Leaf[] = [];
       let kid = 0;
@@ -392,11 +415,15 @@ export class Tree<K, R extends Keyed> {
     }
   }
 
+  /** A key as the nodes hold it. */
+  #keyOf(key: K): unknown {
+    return this.#numeric && key === null ? Number.NEGATIVE_INFINITY : key;
+  }
+
   #keyIn(key: K): unknown {
-    if (!this.#numeric) return key;
-    if (key === null) return Number.NEGATIVE_INFINITY;
-    assert(typeof key === "number" && !Number.isNaN(key), "a key of a number tree is a number");
-    return key;
+    const held = this.#keyOf(key);
+    assert(!this.#numeric || (typeof held === "number" && !Number.isNaN(held)), "a number tree's keys are numbers");
+    return held;
   }
 
   #keyOut(key: unknown): K {
@@ -415,36 +442,33 @@ export class Tree<K, R extends Keyed> {
   }
 
   /** First place in the leaf not before (key, id). */
-  #find(leaf: Leaf, key: K, id: number): number {
-    if (this.#numeric) {
-      const number = key === null ? Number.NEGATIVE_INFINITY : (key as number);
-      return seekNumber(leaf.keys as Float64Array, leaf.ids, 0, leaf.n, number, id);
-    }
-    return seekValue(leaf.keys as K[], leaf.ids, 0, leaf.n, key, id, this.#compare);
+  #find(leaf: Leaf, key: unknown, id: number): number {
+    if (this.#numeric) return seekNumber(leaf.keys as Float64Array, leaf.ids, 0, leaf.n, key as number, id);
+    return seekValue(leaf.keys as K[], leaf.ids, 0, leaf.n, key as K, id, this.#compare);
   }
 
   /** The child (key, id) belongs in: the last whose separator is not after it. */
-  #child(inner: Inner, key: K, id: number): number {
+  #child(inner: Inner, key: unknown, id: number): number {
+    const { keys, ids, n } = inner;
     let slot: number;
     if (this.#numeric) {
-      const number = key === null ? Number.NEGATIVE_INFINITY : (key as number);
-      slot = seekNumber(inner.keys as Float64Array, inner.ids, 1, inner.n, number, id);
-      if (slot < inner.n && inner.keys[slot] === number && inner.ids[slot] === id) return slot;
+      slot = seekNumber(keys as Float64Array, ids, 1, n, key as number, id);
+      if (slot < n && keys[slot] === key && ids[slot] === id) return slot;
     } else {
-      slot = seekValue(inner.keys as K[], inner.ids, 1, inner.n, key, id, this.#compare);
-      if (slot < inner.n && inner.ids[slot] === id && this.#compare(inner.keys[slot] as K, key) === 0) return slot;
+      slot = seekValue(keys as K[], ids, 1, n, key as K, id, this.#compare);
+      if (slot < n && ids[slot] === id && this.#compare(keys[slot] as K, key as K) === 0) return slot;
     }
     return slot - 1;
   }
 
-  #holds(leaf: Leaf, index: number, key: K, id: number): boolean {
+  #holds(leaf: Leaf, index: number, key: unknown, id: number): boolean {
     if (index >= leaf.n || leaf.ids[index] !== id) return false;
-    if (this.#numeric) return leaf.keys[index] === (key === null ? Number.NEGATIVE_INFINITY : key);
-    return this.#compare(leaf.keys[index] as K, key) === 0;
+    if (this.#numeric) return leaf.keys[index] === key;
+    return this.#compare(leaf.keys[index] as K, key as K) === 0;
   }
 
   /** The leaf (key, id) belongs in; its place there in `#index`. */
-  #seek(key: K, id: number): Leaf {
+  #seek(key: unknown, id: number): Leaf {
     let node = this.#root;
     for (let level = this.#height; level > 0; level--) {
       node = (node as Inner).kids[this.#child(node as Inner, key, id)] as Node;
@@ -454,7 +478,7 @@ export class Tree<K, R extends Keyed> {
   }
 
   /** As `#seek`, keeping the way taken. */
-  #descend(key: K, id: number): Leaf {
+  #descend(key: unknown, id: number): Leaf {
     let node = this.#root;
     for (let level = this.#height; level > 0; level--) {
       const slot = this.#child(node as Inner, key, id);
@@ -517,26 +541,32 @@ export class Tree<K, R extends Keyed> {
     return this.#compare(leaf.previous.keys[leaf.previous.n - 1] as K, key as K) === 0 ? -1 : 0;
   }
 
-  #put(leaf: Leaf, index: number, key: K, id: number, row: R): void {
+  #put(leaf: Leaf, index: number, key: unknown, id: number, row: R): void {
     if (this.#numeric) openNumbers(leaf.keys as Float64Array, index, leaf.n);
     else openValues(leaf.keys as unknown[], index, leaf.n);
-    leaf.keys[index] = this.#keyIn(key);
+    leaf.keys[index] = key;
     openNumbers(leaf.ids, index, leaf.n);
     leaf.ids[index] = id;
     openValues(leaf.rows, index, leaf.n);
     leaf.rows[index] = row;
     leaf.n++;
+    leaf.run = index + 1;
   }
 
-  /** Where a full node parts: entries that come in order leave full nodes behind, others halves. */
-  #partition(index: number, atRightEdge: boolean): number {
-    if (index === this.#fanout) return atRightEdge ? this.#fanout : this.#fanout - this.#least;
-    return index === 0 ? this.#least : this.#fanout >> 1;
+  /**
+   * Where a full node parts. Entries that come in order leave a full node behind them: at the tree's end, and at a front
+   * within the tree, which is where jobs that are ready stand before those under a lease. Else the node is halved.
+   */
+  #partition(index: number, ordered: boolean, atRightEdge: boolean): number {
+    const most = this.#fanout - this.#least;
+    if (atRightEdge) return index === this.#fanout ? index : most;
+    if (ordered) return Math.max(this.#least, Math.min(index, most));
+    return this.#fanout >> 1;
   }
 
-  #splitLeaf(leaf: Leaf, index: number, key: K, id: number, row: R): void {
+  #splitLeaf(leaf: Leaf, index: number, key: unknown, id: number, row: R): void {
     const atRightEdge = leaf.next === null;
-    const at = this.#partition(index, atRightEdge);
+    const at = this.#partition(index, index === leaf.run, atRightEdge);
     const right = new Leaf(this.#numeric, this.#fanout);
     this.#nodes++;
     this.#moveEntries(leaf, at, right, 0, leaf.n - at);
@@ -581,7 +611,7 @@ export class Tree<K, R extends Keyed> {
       this.#hang(parent, index, right, rightCount, key, id);
       return;
     }
-    const at = this.#partition(index, atRightEdge);
+    const at = this.#partition(index, index === this.#fanout, atRightEdge);
     const split = new Inner(this.#numeric, this.#fanout);
     this.#nodes++;
     this.#moveKids(parent, at, split, 0, parent.n - at);
@@ -650,17 +680,23 @@ export class Tree<K, R extends Keyed> {
     return left || right;
   }
 
-  /** Restores the shape from a leaf that has fallen short upwards. */
+  /** Restores the shape upwards from a leaf that has become sparse. */
   #mend(leaf: Leaf): void {
     let node: Node = leaf;
-    for (let level = 1; level <= this.#height; level++) {
-      if (node.n >= this.#least || (node.n > 0 && this.#onEdge(level))) break;
+    for (let level = 1; level <= this.#height && node.n <= this.#sparse; level++) {
       const parent = this.#path[level] as Inner;
       const slot = this.#slots[level] as number;
       if (node.n === 0) {
         if (node instanceof Leaf) this.#unlink(node);
         this.#unhang(parent, slot);
-      } else if (!this.#joinSiblings(parent, slot > 0 ? slot - 1 : 0)) break;
+      } else if (slot > 0 && node.n + (parent.kids[slot - 1] as Node).n <= this.#roomy) {
+        this.#join(parent, slot - 1);
+      } else if (slot + 1 < parent.n && node.n + (parent.kids[slot + 1] as Node).n <= this.#roomy) {
+        this.#join(parent, slot);
+      } else {
+        if (node.n < this.#least && !this.#onEdge(level)) this.#even(parent, slot > 0 ? slot - 1 : slot);
+        break;
+      }
       node = parent;
     }
     while (this.#height > 0 && this.#root.n === 1) {
@@ -668,7 +704,7 @@ export class Tree<K, R extends Keyed> {
       this.#height--;
       this.#nodes--;
     }
-    // The path would keep dropped nodes, and the rows in them, alive.
+    // The path would keep dropped nodes alive.
     this.#path.fill(undefined);
   }
 
@@ -679,29 +715,41 @@ export class Tree<K, R extends Keyed> {
     else leaf.next.previous = leaf.previous;
   }
 
-  /** Makes one node of children `slot` and `slot + 1` and answers true, or evens them out and answers false. */
-  #joinSiblings(parent: Inner, slot: number): boolean {
+  /** Makes one node of the children `slot` and `slot + 1`. */
+  #join(parent: Inner, slot: number): void {
+    const right = parent.kids[slot + 1] as Node;
+    this.#shift(parent, slot, right.n);
+    if (right instanceof Leaf) this.#unlink(right);
+    parent.counts[slot] = (parent.counts[slot] as number) + (parent.counts[slot + 1] as number);
+    this.#unhang(parent, slot + 1);
+  }
+
+  /** Gives the children `slot` and `slot + 1` half each of what both hold. */
+  #even(parent: Inner, slot: number): void {
     const left = parent.kids[slot] as Node;
     const right = parent.kids[slot + 1] as Node;
-    const join = left.n + right.n <= this.#fanout;
-    // How many go from right to left; negative: from left to right.
-    const moved = join ? right.n : ((left.n + right.n) >> 1) - left.n;
-    if (left instanceof Leaf) this.#shiftEntries(left, right as Leaf, moved);
-    else this.#shiftKids(parent, slot, left, right as Inner, moved);
-    left.n += moved;
-    right.n -= moved;
-    if (join) {
-      if (right instanceof Leaf) this.#unlink(right);
-      parent.counts[slot] = (parent.counts[slot] as number) + (parent.counts[slot + 1] as number);
-      this.#unhang(parent, slot + 1);
-      return true;
-    }
+    this.#shift(parent, slot, ((left.n + right.n) >> 1) - left.n);
     const both = (parent.counts[slot] as number) + (parent.counts[slot + 1] as number);
     parent.counts[slot] = left instanceof Leaf ? left.n : left.total();
     parent.counts[slot + 1] = both - (parent.counts[slot] as number);
     parent.keys[slot + 1] = right.keys[0];
     parent.ids[slot + 1] = right.ids[0] as number;
-    return false;
+  }
+
+  /** Moves `moved` from the child `slot + 1` to the child `slot`; a negative number the other way. */
+  #shift(parent: Inner, slot: number, moved: number): void {
+    const left = parent.kids[slot] as Node;
+    const right = parent.kids[slot + 1] as Node;
+    if (left instanceof Leaf) {
+      this.#shiftEntries(left, right as Leaf, moved);
+    } else {
+      // The first child of a node has its bound in the parent alone.
+      right.keys[0] = parent.keys[slot + 1];
+      right.ids[0] = parent.ids[slot + 1] as number;
+      this.#shiftKids(left, right as Inner, moved);
+    }
+    left.n += moved;
+    right.n -= moved;
   }
 
   #shiftEntries(left: Leaf, right: Leaf, moved: number): void {
@@ -714,10 +762,7 @@ export class Tree<K, R extends Keyed> {
     }
   }
 
-  #shiftKids(parent: Inner, slot: number, left: Inner, right: Inner, moved: number): void {
-    // The first child of a node has its bound in the parent alone.
-    right.keys[0] = parent.keys[slot + 1];
-    right.ids[0] = parent.ids[slot + 1] as number;
+  #shiftKids(left: Inner, right: Inner, moved: number): void {
     if (moved > 0) {
       this.#moveKids(right, 0, left, left.n, moved);
       this.#moveKids(right, moved, right, 0, right.n - moved);
