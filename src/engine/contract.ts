@@ -71,9 +71,10 @@ export interface EngineContract {
 
   /** The json of `GET /collections`: an array of schemas, those the scope may read. */
   collections(context: RequestContext): string;
-  /** Names of all collections, in the order `collections` has them. */
-  names(): readonly string[];
-  schemaOf(name: string): CollectionSchema | undefined;
+  /** Names of the collections the scope may read, in the order `collections` has them. */
+  names(context: RequestContext): readonly string[];
+  /** Undefined when there is none, or none that the scope may know of. */
+  schemaOf(name: string, context: RequestContext): CollectionSchema | undefined;
   health(): { readonly ok: true } | { readonly ok: false; readonly why: string };
   /** The store, to be read only: the gauges' source. */
   readonly store: Store;

@@ -1,0 +1,262 @@
+/**
+ * The single writer. A statement runs to its end without an await: parsed, planned, run against the store as it is,
+ * its change appended to the log and only then applied. A failed statement leaves no trace.
+ */
+
+import { ByteWriter } from "../base/bytes.ts";
+import { Refusal } from "../base/refusal.ts";
+import type { Clock } from "../clock/clock.ts";
+import { type Parsed, StatementCache } from "../exec/cache.ts";
+import type { Plan, Result } from "../exec/plan.ts";
+import type { Statement } from "../lang/ast.ts";
+import { Env } from "../plan/env.ts";
+import { readsNow } from "../plan/moment.ts";
+import type { CollectionSchema } from "../schema/schema.ts";
+import { describeSchema } from "../schema/describe.ts";
+import type { Change } from "../store/change.ts";
+import type { Store } from "../store/store.ts";
+import { Undo } from "../store/undo.ts";
+import type { Value } from "../value/value.ts";
+import type { BatchOutcome, BatchRequest, ChangeObserver, EngineContract, Outcome, RequestContext } from "./contract.ts";
+import type { Journal } from "./journal.ts";
+import { StatementOutcome } from "./outcome.ts";
+import { writeChange } from "./payload.ts";
+
+export interface EngineParts {
+  readonly store: Store;
+  readonly journal: Journal;
+  readonly clock: Clock;
+  /** The change counter the store stands at. */
+  readonly seq: number;
+  readonly readOnly: boolean;
+  /** Bytes past which puts and sets are refused; Infinity: no ceiling. */
+  readonly maxMemoryBytes: number;
+  /** What `compact` sets off. */
+  readonly compact: () => void;
+}
+
+const NO_PARAMS: readonly Value[] = [];
+
+export class Engine implements EngineContract {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly readOnly: boolean;
+  readonly #journal: Journal;
+  readonly #maxMemoryBytes: number;
+  readonly #compact: () => void;
+  readonly #cache = new StatementCache();
+  readonly #payload = new ByteWriter();
+  readonly #observers: ChangeObserver[] = [];
+  /** The change number at which each collection was last written in this run. */
+  readonly #lastWrites = new Map<number, number>();
+  readonly #firstSeq: number;
+  #seq: number;
+
+  constructor(parts: EngineParts) {
+    this.store = parts.store;
+    this.clock = parts.clock;
+    this.readOnly = parts.readOnly;
+    this.#journal = parts.journal;
+    this.#maxMemoryBytes = parts.maxMemoryBytes;
+    this.#compact = parts.compact;
+    this.#seq = parts.seq;
+    this.#firstSeq = parts.seq;
+  }
+
+  get seq(): number {
+    return this.#seq;
+  }
+
+  query(text: string, params: readonly Value[], context: RequestContext): Outcome {
+    const parsed = this.#parse(text);
+    const { plan, env } = this.#prepare(parsed, params, context);
+    const result = plan.run(env);
+    if (result.change.length > 0) {
+      this.#payload.reset();
+      writeChange(this.#payload, this.store, result.change);
+      this.#admit(plan, this.#payload.length);
+      this.#append(result.change.length, isEssential(plan));
+      this.store.apply(result.change);
+      this.#wrote(result.change, this.#seq);
+    }
+    if (plan.verb === "compact") this.#compact();
+    return new StatementOutcome(result, plan.isWrite, this.#seq);
+  }
+
+  batch(requests: readonly BatchRequest[], context: RequestContext): BatchOutcome {
+    const parsed = requests.map((request, at) => located(at, 0, () => this.#parse(request.text)));
+    // What a compact does cannot be put back, so beside one each statement stands alone.
+    if (parsed.some(({ shape }) => shape.statement.kind === "compact")) return this.#piecemeal(requests, context);
+    const undo = new Undo();
+    const payload = this.#payload;
+    payload.reset();
+    const changes: Change[] = [];
+    const ran: { result: Result; plan: Plan }[] = [];
+    let documents = 0;
+    let essential = true;
+    try {
+      for (const [at, statement] of parsed.entries()) {
+        const ranNow = located(at, 0, () => {
+          const { plan, env } = this.#prepare(statement, requests[at]?.params ?? NO_PARAMS, context);
+          const result = plan.run(env);
+          if (result.change.length > 0) {
+            writeChange(payload, this.store, result.change);
+            this.#admit(plan, payload.length);
+            this.store.apply(result.change, undo);
+          }
+          return { result, plan };
+        });
+        ran.push(ranNow);
+        if (ranNow.result.change.length === 0) continue;
+        documents += ranNow.result.change.length;
+        essential = essential && isEssential(ranNow.plan);
+        changes.push(ranNow.result.change);
+      }
+      if (documents > 0) this.#append(documents, essential);
+    } catch (error) {
+      this.store.rollback(undo);
+      throw error;
+    }
+    let seq = this.#seq - documents;
+    for (const change of changes) {
+      seq += change.length;
+      this.#wrote(change, seq);
+    }
+    const outcomes = ran.map(({ result, plan }) => new StatementOutcome(result, plan.isWrite, this.#seq));
+    return { outcomes, seq: this.#seq, wrote: documents, isRead: ran.every(({ plan }) => !plan.isWrite) };
+  }
+
+  durable(): Promise<void> | undefined {
+    return this.#journal.whenDurable(this.#journal.appended);
+  }
+
+  collections(_context: RequestContext): string {
+    return `[${this.store
+      .tables()
+      .map((table) => describeSchema(table.schema))
+      .join(",")}]`;
+  }
+
+  names(): readonly string[] {
+    return this.store.tables().map((table) => table.schema.name);
+  }
+
+  schemaOf(name: string): CollectionSchema | undefined {
+    return this.store.table(name)?.schema;
+  }
+
+  health(): { readonly ok: true } | { readonly ok: false; readonly why: string } {
+    const why = this.#journal.failure;
+    return why === null ? { ok: true } : { ok: false, why };
+  }
+
+  watch(observer: ChangeObserver): () => void {
+    this.#observers.push(observer);
+    return () => {
+      const at = this.#observers.indexOf(observer);
+      if (at >= 0) this.#observers.splice(at, 1);
+    };
+  }
+
+  readTag(text: string): number | undefined {
+    const { statement } = this.#parse(text).shape;
+    if (statement.kind !== "get" || readsTime(statement)) return undefined;
+    const plan = this.#parse(text).shape.plan(this.store);
+    const [table, inner] = plan.tables;
+    if (table === undefined || inner !== undefined || table.ttl !== undefined) return undefined;
+    return this.#lastWrites.get(table.cid) ?? this.#firstSeq;
+  }
+
+  close(): Promise<void> {
+    return this.#journal.close();
+  }
+
+  /** Applies a change made by the server itself: rows that expired, swept away. */
+  sweep(change: Change): void {
+    if (change.length === 0) return;
+    this.#payload.reset();
+    writeChange(this.#payload, this.store, change);
+    this.#append(change.length, true);
+    this.store.apply(change);
+    this.#wrote(change, this.#seq);
+  }
+
+  #parse(text: string): Parsed {
+    const parsed = this.#cache.parse(text);
+    if (this.readOnly && isWrite(parsed.shape.statement)) {
+      throw new Refusal("read_only", "this server is read-only: it takes no writes");
+    }
+    return parsed;
+  }
+
+  #prepare(parsed: Parsed, params: readonly Value[], _context: RequestContext): { plan: Plan; env: Env } {
+    const plan = parsed.shape.plan(this.store);
+    if (params.length < plan.params) {
+      throw new Refusal("bad_parameter", `the statement reads $${plan.params}, and ${params.length} parameters were sent`);
+    }
+    return { plan, env: new Env(this.clock.now(), params, parsed.literals, null) };
+  }
+
+  /** Past the memory ceiling what makes rows is refused; deletes go on. */
+  #admit(plan: Plan, bytes: number): void {
+    if (plan.verb === "del" || plan.verb === "drop") return;
+    if (this.store.memoryBytes + bytes > this.#maxMemoryBytes) {
+      throw new Refusal("memory_full", `the server holds ${this.store.memoryBytes} bytes, and --max-memory is ${this.#maxMemoryBytes}: delete first`);
+    }
+  }
+
+  #append(documents: number, essential: boolean): void {
+    this.#journal.append(this.#payload.view(), this.#seq + documents, this.clock.now(), essential);
+    this.#seq += documents;
+  }
+
+  #wrote(change: Change, seq: number): void {
+    for (const op of change) this.#lastWrites.set("cid" in op ? op.cid : op.schema.cid, seq);
+    for (const observer of this.#observers) observer(change, seq);
+  }
+
+  #piecemeal(requests: readonly BatchRequest[], context: RequestContext): BatchOutcome {
+    const outcomes: Outcome[] = [];
+    let wrote = 0;
+    for (const [at, request] of requests.entries()) {
+      const outcome = located(at, at, () => this.query(request.text, request.params, context));
+      outcomes.push(outcome);
+      wrote += outcome.wrote;
+    }
+    return { outcomes, seq: this.#seq, wrote, isRead: false };
+  }
+}
+
+/** A refusal in a batch says at which line, and how many before it stand. */
+function located<T>(at: number, completed: number, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    throw error instanceof Refusal ? error.with({ completed, at }) : error;
+  }
+}
+
+function isEssential(plan: Plan): boolean {
+  return plan.verb === "del" || plan.verb === "drop";
+}
+
+function isWrite(statement: Statement): boolean {
+  switch (statement.kind) {
+    case "get":
+    case "explain":
+    case "collections":
+    case "describe":
+      return false;
+    default:
+      return true;
+  }
+}
+
+function readsTime(statement: Statement & { kind: "get" }): boolean {
+  const exprs = statement.select.flatMap((item) => (item.kind === "item" ? [item.expr] : []));
+  for (const key of statement.order) exprs.push(key.expr);
+  for (const key of statement.group) exprs.push(key);
+  if (statement.where !== null) exprs.push(statement.where);
+  if (statement.having !== null) exprs.push(statement.having);
+  return exprs.some(readsNow);
+}

@@ -1,0 +1,36 @@
+/**
+ * The log as the engine knows it: a frame goes in and gets a position; some time later everything up to a position is on
+ * disk. Positions are dense and rise by one a frame. The file log is one; `MemoryJournal` keeps nothing.
+ */
+
+export interface Journal {
+  /**
+   * Takes a frame, before its change is applied. `seq` is the change counter after it, `essential` says that it makes
+   * room (deletes), so that it may use the reserve of a full disk. Throws Refusal: then nothing was taken.
+   */
+  append(payload: Uint8Array, seq: number, atMs: number, essential: boolean): number;
+  /** Position of the last frame taken. */
+  readonly appended: number;
+  /** Undefined when everything up to the position is as safe as the sync policy asks. Rejects when the disk failed. */
+  whenDurable(position: number): Promise<void> | undefined;
+  /** Why nothing is written any more, or null. */
+  readonly failure: string | null;
+  close(): Promise<void>;
+}
+
+/** For `--in-memory`: positions are given, and nothing is kept. */
+export class MemoryJournal implements Journal {
+  appended = 0;
+  readonly failure = null;
+
+  append(): number {
+    this.appended++;
+    return this.appended;
+  }
+
+  whenDurable(): undefined {
+    return undefined;
+  }
+
+  async close(): Promise<void> {}
+}

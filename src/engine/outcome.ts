@@ -1,0 +1,45 @@
+/** What the rooms above are given of a statement that ran. */
+
+import type { Result } from "../exec/plan.ts";
+import { jsonString } from "../value/json.ts";
+import type { Outcome } from "./contract.ts";
+
+export class StatementOutcome implements Outcome {
+  readonly kind: Outcome["kind"];
+  readonly count: number;
+  readonly wrote: number;
+  readonly isWrite: boolean;
+  readonly seq: number;
+  readonly #text: string;
+
+  constructor(result: Result, isWrite: boolean, seq: number) {
+    this.kind = result.kind;
+    this.#text = result.text;
+    this.count = result.count;
+    this.wrote = result.change.length;
+    this.isWrite = isWrite;
+    this.seq = seq;
+  }
+
+  get isRead(): boolean {
+    return !this.isWrite;
+  }
+
+  get body(): string {
+    if (this.kind === "rows" || this.kind === "schemas") return this.#text;
+    return this.batchBody;
+  }
+
+  get batchBody(): string {
+    switch (this.kind) {
+      case "rows":
+        return `{"rows":${this.#text}}`;
+      case "schemas":
+        return `{"collections":${this.#text}}`;
+      case "affected":
+        return `{"affected":${this.count}}`;
+      case "message":
+        return `{"message":${jsonString(this.#text)}}`;
+    }
+  }
+}

@@ -1,0 +1,30 @@
+/**
+ * What a frame of the log holds: sections, each a tag byte and what follows.
+ *
+ *     1  a change, as store/encoding.ts writes it; a batch has one a statement, in their order
+ *     2  an idempotency record, as engine/idempotency.ts writes it: of the same frame as its write, so no crash parts them
+ */
+
+import { assert } from "../base/assert.ts";
+import { ByteReader, type ByteWriter } from "../base/bytes.ts";
+import type { Change } from "../store/change.ts";
+import { type Catalog, decodeChange, encodeChange } from "../store/encoding.ts";
+import type { Store } from "../store/store.ts";
+
+const CHANGE = 1;
+
+/** @param store as it is before the change is applied */
+export function writeChange(w: ByteWriter, store: Store, change: Change): void {
+  w.u8(CHANGE);
+  encodeChange(w, store, change);
+}
+
+/** Hands on the changes of a frame in their order. */
+export function readPayload(payload: Uint8Array, catalog: Catalog, onChange: (change: Change) => void): void {
+  const r = new ByteReader(payload);
+  while (!r.done) {
+    const tag = r.u8();
+    assert(tag === CHANGE, `a frame holds an unknown section ${tag}`);
+    onChange(decodeChange(r, catalog));
+  }
+}

@@ -1,0 +1,49 @@
+/**
+ * Deletes rows past their time, as ordinary deletes, some at a time. Reads do not wait for it: they leave such rows out
+ * by themselves.
+ */
+
+import { SWEEP_MS } from "../base/limits.ts";
+import type { Clock, Scheduled } from "../clock/clock.ts";
+import type { DelOp } from "../store/change.ts";
+import type { Engine } from "./engine.ts";
+
+/** Rows deleted in one change; more go in the next turn. */
+const SWEPT_ROWS = 1_000;
+
+export class Sweeper {
+  readonly #engine: Engine;
+  readonly #clock: Clock;
+  #scheduled: Scheduled | null = null;
+
+  constructor(engine: Engine, clock: Clock) {
+    this.#engine = engine;
+    this.#clock = clock;
+  }
+
+  start(): void {
+    this.#scheduled = this.#clock.at(this.#clock.now() + SWEEP_MS, () => {
+      this.sweep();
+      this.start();
+    });
+  }
+
+  stop(): void {
+    this.#scheduled?.cancel();
+  }
+
+  sweep(): void {
+    for (const table of this.#engine.store.tables()) {
+      const { ttl } = table;
+      if (ttl === undefined) continue;
+      const gone: DelOp[] = [];
+      const hi = this.#clock.now() - ttl.ttlMs;
+      ttl.index.walk({ lo: null, loOpen: true, hi, hiOpen: false }, false, (row) => {
+        gone.push({ op: "del", cid: table.cid, id: row[0] as number });
+        return gone.length < SWEPT_ROWS;
+      });
+      this.#engine.sweep(gone);
+      if (gone.length === SWEPT_ROWS) setImmediate(() => this.sweep());
+    }
+  }
+}

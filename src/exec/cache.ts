@@ -1,0 +1,87 @@
+/**
+ * Plans kept by statement text. Texts that differ only in their literals share a plan: the literals are lifted out by one
+ * quick pass and bound as parameters, so that a client that writes its values into the text costs no parse either.
+ *
+ * A plan holds on to tables and indexes, so each is good for one version of the schema; the parsed statement outlives it.
+ */
+
+import { CACHED_PLANS, CACHED_TEXT_LENGTH } from "../base/limits.ts";
+import { Refusal } from "../base/refusal.ts";
+import type { Statement } from "../lang/ast.ts";
+import { lift, parseLifted } from "../lang/lift.ts";
+import { parseStatement } from "../lang/parse.ts";
+import type { Store } from "../store/store.ts";
+import type { Value } from "../value/value.ts";
+import type { Plan } from "./plan.ts";
+import { planStatement } from "./statement.ts";
+
+/** A statement as it stands in a text: its shape, which texts may share, and this text's literals. */
+export interface Parsed {
+  readonly shape: Shape;
+  readonly literals: readonly Value[];
+}
+
+export class Shape {
+  readonly statement: Statement;
+  #plan: Plan | null = null;
+  #version = -1;
+
+  constructor(statement: Statement) {
+    this.statement = statement;
+  }
+
+  /** The plan over the schema as it is. Throws Refusal where the statement does not fit it. */
+  plan(store: Store): Plan {
+    if (this.#plan === null || this.#version !== store.schemaVersion) {
+      this.#plan = planStatement(store, this.statement);
+      this.#version = store.schemaVersion;
+    }
+    return this.#plan;
+  }
+}
+
+const NO_LITERALS: readonly Value[] = [];
+
+export class StatementCache {
+  readonly #byText = new Map<string, Parsed>();
+  readonly #byKey = new Map<string, Shape>();
+
+  /** Throws Refusal `syntax`. */
+  parse(text: string): Parsed {
+    const known = this.#byText.get(text);
+    if (known !== undefined) return known;
+    if (text.length > CACHED_TEXT_LENGTH) return { shape: new Shape(parseStatement(text)), literals: NO_LITERALS };
+    const lifted = lift(text);
+    if (lifted === null || lifted.literals.length === 0) {
+      const parsed = { shape: new Shape(parseStatement(text)), literals: NO_LITERALS };
+      keep(this.#byText, text, parsed);
+      return parsed;
+    }
+    let shape = this.#byKey.get(lifted.key);
+    if (shape === undefined) {
+      shape = new Shape(parseShape(text, () => parseLifted(lifted)));
+      keep(this.#byKey, lifted.key, shape);
+    }
+    return { shape, literals: lifted.literals };
+  }
+}
+
+/** A text whose lifted form is refused is refused in its own words and places. */
+function parseShape(text: string, parse: () => Statement): Statement {
+  try {
+    return parse();
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error;
+    parseStatement(text);
+    throw error;
+  }
+}
+
+/** The oldest goes when there are too many. */
+function keep<V>(map: Map<string, V>, key: string, value: V): void {
+  if (map.size >= CACHED_PLANS) {
+    const [oldest] = map.keys();
+    if (oldest !== undefined) map.delete(oldest);
+  }
+  map.set(key, value);
+}

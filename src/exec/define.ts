@@ -1,0 +1,143 @@
+/** Statements about collections themselves: create, drop, alter, indexes, and what describes them. */
+
+import { Refusal } from "../base/refusal.ts";
+import type { AlterStatement, CreateIndexStatement, CreateStatement, DropStatement, Statement } from "../lang/ast.ts";
+import { isExpired } from "../plan/expression.ts";
+import type { Env } from "../plan/env.ts";
+import { type Alteration, addField, addIndex, changeIndex, dropField, renameField } from "../schema/alter.ts";
+import { createSchema } from "../schema/declare.ts";
+import { describeSchema } from "../schema/describe.ts";
+import { indexOf, pathText } from "../schema/find.ts";
+import type { Store } from "../store/store.ts";
+import type { Table } from "../store/table.ts";
+import { jsonPathText, jsonToValue, valueToJson } from "../value/json.ts";
+import { identity } from "../value/order.ts";
+import { cellToValue } from "../value/types.ts";
+import type { Cell, FieldType, Value } from "../value/value.ts";
+import type { Planning } from "./get.ts";
+import { message, NO_CHANGE, type Plan, type Result } from "./plan.ts";
+import { tableOf } from "./table_of.ts";
+
+type Definition = Extract<
+  Statement,
+  { kind: "create" | "drop" | "alter" | "createIndex" | "collections" | "describe" | "compact" }
+>;
+
+/** Nothing is looked up before it runs: these are never kept. */
+export function planDefinition(planning: Planning, statement: Definition): Plan {
+  return {
+    verb: statement.kind === "createIndex" ? "create index" : statement.kind,
+    isWrite: statement.kind !== "collections" && statement.kind !== "describe",
+    params: 0,
+    table: null,
+    tables: planning.tables,
+    pick: null,
+    time: null,
+    run: (env) => run(planning, statement, env),
+  };
+}
+
+function run(planning: Planning, statement: Definition, env: Env): Result {
+  const { store } = planning;
+  switch (statement.kind) {
+    case "create":
+      return create(store, statement);
+    case "drop":
+      return drop(planning, statement);
+    case "alter":
+      return alter(planning, statement, env);
+    case "createIndex":
+      return createIndex(planning, statement, env);
+    case "collections": {
+      const schemas = store.tables().map((table) => describeSchema(table.schema));
+      return { kind: "schemas", text: `[${schemas.join(",")}]`, count: schemas.length, change: NO_CHANGE };
+    }
+    case "describe": {
+      const { schema } = tableOf(planning, statement.collection);
+      return { kind: "schemas", text: `[${describeSchema(schema)}]`, count: 1, change: NO_CHANGE };
+    }
+    case "compact":
+      if (statement.collection === null) return message("compact", NO_CHANGE);
+      return message(`compact ${tableOf(planning, statement.collection).schema.name}`, NO_CHANGE);
+  }
+}
+
+function create(store: Store, statement: CreateStatement): Result {
+  const name = statement.collection;
+  if (store.table(name) !== undefined) {
+    if (statement.ifNotExists) return message(`create ${name}`, NO_CHANGE);
+    throw new Refusal("collection_exists", `there is a collection \`${name}\` already: create collection if not exists passes it by`);
+  }
+  const schema = createSchema(store.nextCid, name, statement.fields);
+  return message(`create ${name}`, [{ op: "create", schema }]);
+}
+
+function drop(planning: Planning, statement: DropStatement): Result {
+  const name = statement.collection;
+  if (statement.ifExists && planning.store.table(name) === undefined) return message(`drop ${name}`, NO_CHANGE);
+  const table = tableOf(planning, name);
+  return message(`drop ${name}`, [{ op: "drop", cid: table.cid }]);
+}
+
+function alter(planning: Planning, statement: AlterStatement, env: Env): Result {
+  const table = tableOf(planning, statement.collection);
+  const { action } = statement;
+  const said = `alter ${statement.collection}`;
+  switch (action.kind) {
+    case "add":
+      return altered(said, addField(table.schema, action.field));
+    case "drop":
+      return altered(said, dropField(table.schema, action.field));
+    case "rename":
+      return altered(said, renameField(table.schema, action.field, action.to));
+    case "index": {
+      const alteration = changeIndex(table.schema, action.field, action.index);
+      checkDistinct(table, action.index.kind, action.field, [], env);
+      return altered(said, alteration);
+    }
+  }
+}
+
+function createIndex(planning: Planning, statement: CreateIndexStatement, env: Env): Result {
+  const table = tableOf(planning, statement.collection);
+  const { field, keys, index } = statement;
+  const said = `create index on ${statement.collection} (${pathText(field, keys)})`;
+  if (statement.ifNotExists && indexOf(table.schema, field, keys) !== undefined) return message(said, NO_CHANGE);
+  const alteration = addIndex(table.schema, field, keys, index);
+  checkDistinct(table, index.kind, field, keys, env);
+  return altered(said, alteration);
+}
+
+function altered(said: string, { schema, from }: Alteration): Result {
+  return message(said, [{ op: "alter", schema, from }]);
+}
+
+/** An index that is to be unique, over live rows that hold a value twice: 409, naming it and two rows. */
+function checkDistinct(table: Table, kind: string, field: string, keys: readonly string[], env: Env): void {
+  const slot = table.slotOf(field);
+  if (kind !== "unique" || slot === undefined) return;
+  const type = table.types[slot - 1] as FieldType;
+  const holders = new Map<ReturnType<typeof identity>, number>();
+  table.scan(-Infinity, (row) => {
+    const cell = row[slot] as Cell;
+    if (cell === null) return true;
+    if (table.ttl !== undefined && isExpired(row[table.ttl.slot] as Cell, table.ttl.ttlMs, env.now)) return true;
+    const value = keys.length === 0 ? cellToValue(type, cell) : pathValue(cell as string, keys);
+    if (value === null) return true;
+    const key = identity(value);
+    const holder = holders.get(key);
+    if (holder !== undefined) {
+      throw new Refusal(
+        "unique_taken",
+        `\`${pathText(field, keys)}\` cannot be unique: rows ${holder} and ${String(row[0])} both hold ${valueToJson(value).slice(0, 80)}`,
+      );
+    }
+    holders.set(key, row[0] as number);
+    return true;
+  });
+}
+
+function pathValue(cell: string, keys: readonly string[]): Value {
+  const text = jsonPathText(cell, keys);
+  return text === undefined ? null : jsonToValue(text);
+}

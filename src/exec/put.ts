@@ -1,0 +1,174 @@
+/** `put` and `insert`, with `if absent` and `if absent else set`. */
+
+import { ID_MAX } from "../base/limits.ts";
+import { Refusal } from "../base/refusal.ts";
+import type { Document, PutStatement } from "../lang/ast.ts";
+import type { Env } from "../plan/env.ts";
+import { type Eval, type ExpressionCompiler, fieldRef, unknownField } from "../plan/expression.ts";
+import type { Table } from "../store/table.ts";
+import { jsonPathSet, listValues, objectEntries, tooDeep, valueToJson } from "../value/json.ts";
+import { fitCell } from "../value/types.ts";
+import { type FieldType, Json, kindWords, type Row, type Value } from "../value/value.ts";
+import { Draft } from "./draft.ts";
+import { compilerOf, type Planning } from "./get.ts";
+import { atRow, missing, Patch } from "./patch.ts";
+import { affected, type Plan, type Result, unmet } from "./plan.ts";
+import { tableOf } from "./table_of.ts";
+
+/** Documents as rows, with null for an id they do not name. */
+type Documents = (env: Env) => Iterable<Row>;
+
+export function planPut(planning: Planning, statement: PutStatement): Plan {
+  const table = tableOf(planning, statement.collection);
+  const documents = Array.isArray(statement.documents)
+    ? writtenOut(table, statement.documents as readonly Document[], compilerOf(planning, table, "none"))
+    : sent(table, compilerOf(planning, table, "none"), statement);
+  const patch =
+    statement.elseSet === null ? null : new Patch(table, statement.elseSet, compilerOf(planning, table, "incoming"));
+  const run = (env: Env): Result => {
+    const draft = new Draft(table, env, statement.ifAbsent);
+    let count = 0;
+    for (const document of documents(env)) {
+      if (writeDocument(statement, draft, document, patch, env)) count++;
+    }
+    if (statement.require !== null && count !== statement.require) {
+      throw unmet(statement.insert ? "insert" : "put", statement.collection, count, statement.require);
+    }
+    return affected(count, draft.change());
+  };
+  return {
+    verb: statement.insert ? "insert" : "put",
+    isWrite: true,
+    params: planning.counters.params,
+    table,
+    tables: planning.tables,
+    pick: null,
+    time: null,
+    run,
+  };
+}
+
+/** Answers whether a row was written. */
+function writeDocument(statement: PutStatement, draft: Draft, document: Row, patch: Patch | null, env: Env): boolean {
+  const namesId = document[0] !== null;
+  if (statement.ifAbsent) {
+    const holders = draft.holdersOf(document, namesId);
+    if (holders.length > 0) {
+      if (patch === null) return false;
+      const [holder, other] = holders as [Row, Row | undefined];
+      if (other !== undefined) {
+        throw new Refusal(
+          "conflict",
+          `the document meets two rows of \`${statement.collection}\`, ${String(holder[0])} and ${String(other[0])}: it can set only one`,
+        );
+      }
+      env.incoming = document;
+      draft.write(atRow(holder, patch.begin(env)));
+      return true;
+    }
+  } else if (statement.insert && namesId && draft.get(document[0] as number) !== undefined) {
+    throw new Refusal("id_taken", `\`${statement.collection}\` has a row ${String(document[0])} already: insert takes a free id`);
+  }
+  if (!namesId) {
+    if (draft.nextId > ID_MAX) throw new Refusal("limit_passed", `\`${statement.collection}\` has given its last id`);
+    document[0] = draft.nextId;
+  }
+  draft.write(document);
+  return true;
+}
+
+interface Slot {
+  readonly slot: number;
+  readonly keys: readonly string[];
+  readonly type: FieldType;
+  readonly name: string;
+  readonly eval: Eval;
+}
+
+function writtenOut(table: Table, documents: readonly Document[], compiler: ExpressionCompiler): Documents {
+  const compiled = documents.map((document) => {
+    const seen = new Set<string>();
+    return document.entries.map((entry): Slot => {
+      const name = [entry.field, ...entry.keys].join(".");
+      if (seen.has(name)) throw new Refusal("bad_clause", `\`${name}\` stands twice in a document`);
+      seen.add(name);
+      const ref = fieldRef(table, entry.field, entry.keys);
+      return { slot: ref.slot, keys: entry.keys, type: ref.type, name, eval: compiler.compile(entry.value).eval };
+    });
+  });
+  const required = requiredOf(table);
+  const width = table.types.length + 1;
+  const many = documents.length > 1;
+  return (env) =>
+    compiled.map((slots, at) =>
+      inDocument(many ? at : null, () => {
+        const row: Row = new Array(width).fill(null);
+        for (const step of slots) {
+          const value = step.eval([], env);
+          if (step.slot === 0) row[0] = idOf(value);
+          else if (step.keys.length === 0) row[step.slot] = fitCell(step.type, value, `\`${step.name}\``);
+          else row[step.slot] = pathCell(row[step.slot] as string | null, step, value);
+        }
+        for (const field of required) if (row[field.slot] === null) throw missing(field.name);
+        return row;
+      }),
+    );
+}
+
+function pathCell(cell: string | null, step: Slot, value: Value): string {
+  const text = jsonPathSet(cell, step.keys, valueToJson(value));
+  if (tooDeep(text)) throw new Refusal("too_deep", `\`${step.name}\` would nest too deep`);
+  return text;
+}
+
+/** `put c $1`: an object, or a list of them. */
+function sent(table: Table, compiler: ExpressionCompiler, statement: PutStatement): Documents {
+  const parameter = statement.documents as { readonly kind: "param"; readonly index: number };
+  const value = compiler.compile(parameter);
+  const required = requiredOf(table);
+  const width = table.types.length + 1;
+  const rowOf = (document: Value): Row => {
+    if (!(document instanceof Json) || document.isList) {
+      throw new Refusal("bad_value", `a document is an object, not ${kindWords(document)}`);
+    }
+    const row: Row = new Array(width).fill(null);
+    for (const [name, member] of objectEntries(document)) {
+      const slot = table.slotOf(name);
+      if (slot === undefined) throw unknownField(table, name);
+      if (slot === 0) row[0] = idOf(member);
+      else row[slot] = fitCell(table.types[slot - 1] as FieldType, member, `\`${name}\``);
+    }
+    for (const field of required) if (row[field.slot] === null) throw missing(field.name);
+    return row;
+  };
+  return (env) => {
+    const documents = value.eval([], env);
+    if (!(documents instanceof Json)) {
+      throw new Refusal("bad_value", `$${parameter.index + 1} stands for documents: an object or a list of objects, not ${kindWords(documents)}`);
+    }
+    if (!documents.isList) return [rowOf(documents)];
+    return listValues(documents).map((document, at) => inDocument(at, () => rowOf(document)));
+  };
+}
+
+/** A refusal made by one document of many says which, counted from 0. */
+function inDocument<T>(at: number | null, work: () => T): T {
+  if (at === null) return work();
+  try {
+    return work();
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error;
+    throw new Refusal(error.code, `document ${at}: ${error.message}`, { ...error.data, document: at });
+  }
+}
+
+function idOf(value: Value): number | null {
+  const id = fitCell({ kind: "int" }, value, "`id`");
+  if (id === null) return null;
+  if (typeof id === "number" && Math.abs(id) < ID_MAX) return id;
+  throw new Refusal("bad_value", `an id is a whole number within ${ID_MAX}, and ${String(id)} is not`);
+}
+
+function requiredOf(table: Table): readonly { readonly slot: number; readonly name: string }[] {
+  return table.schema.fields.filter((field) => field.required);
+}

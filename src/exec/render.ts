@@ -1,0 +1,109 @@
+/** Rows as json text, straight from their cells: a claim's answer is written, not built and then turned into text. */
+
+import type { SelectItem } from "../lang/ast.ts";
+import { type Compiled, type ExpressionCompiler, type FieldRef, fieldRef } from "../plan/expression.ts";
+import type { Env } from "../plan/env.ts";
+import type { Table } from "../store/table.ts";
+import { jsonPathText, jsonString, valueToJson } from "../value/json.ts";
+import { cellJson } from "../value/render.ts";
+import { formatTime } from "../value/time.ts";
+import type { Cell, FieldType, Row, Value } from "../value/value.ts";
+
+export type CellWriter = (row: Row, env: Env) => string;
+
+export interface Column {
+  readonly name: string;
+  readonly json: CellWriter;
+  /** The column as a value: what `in (get ...)` takes. */
+  readonly value: (row: Row, env: Env) => Value;
+}
+
+export class RowWriter {
+  readonly columns: readonly Column[];
+  readonly #prefixes: readonly string[];
+
+  constructor(columns: readonly Column[]) {
+    this.columns = columns;
+    this.#prefixes = columns.map((column, at) => `${at === 0 ? "{" : ","}${jsonString(column.name)}:`);
+  }
+
+  row(row: Row, env: Env): string {
+    const { columns } = this;
+    let text = "";
+    for (let at = 0; at < columns.length; at++) {
+      text += (this.#prefixes[at] as string) + (columns[at] as Column).json(row, env);
+    }
+    return `${text}}`;
+  }
+
+  /** `[{...},{...}]`. */
+  rows(rows: readonly Row[], env: Env): string {
+    let text = "[";
+    for (let at = 0; at < rows.length; at++) {
+      if (at > 0) text += ",";
+      text += this.row(rows[at] as Row, env);
+    }
+    return `${text}]`;
+  }
+}
+
+/** `id` and every field in the order they were declared. */
+export function everyColumn(table: Table): Column[] {
+  const names = ["id", ...table.schema.fields.map((field) => field.name)];
+  return names.map((name) => fieldColumn(fieldRef(table, name, []), name));
+}
+
+/** The columns of a list: `*` is every one, a name said twice is one. */
+export function columnsOf(table: Table, items: readonly SelectItem[], compiler: ExpressionCompiler): Column[] {
+  if (items.length === 0) return everyColumn(table);
+  const columns = new Map<string, Column>();
+  const add = (column: Column): void => {
+    if (!columns.has(column.name)) columns.set(column.name, column);
+  };
+  for (const item of items) {
+    if (item.kind === "star") for (const column of everyColumn(table)) add(column);
+    else add(columnOf(item.as ?? item.text, compiler.compile(item.expr)));
+  }
+  return [...columns.values()];
+}
+
+export function columnOf(name: string, compiled: Compiled): Column {
+  if (compiled.field !== null) return { ...fieldColumn(compiled.field, name), value: compiled.eval };
+  return { name, json: (row, env) => valueToJson(compiled.eval(row, env)), value: compiled.eval };
+}
+
+function fieldColumn(ref: FieldRef, name: string): Column {
+  const { slot, keys } = ref;
+  const value = (row: Row): Value => row[slot] as Value;
+  if (keys.length === 0) return { name, json: cellWriter(ref.type, slot), value };
+  return {
+    name,
+    json: (row) => {
+      const cell = row[slot] as string | null;
+      return cell === null ? "null" : (jsonPathText(cell, keys) ?? "null");
+    },
+    value,
+  };
+}
+
+function cellWriter(type: FieldType, slot: number): CellWriter {
+  switch (type.kind) {
+    case "json":
+      return (row) => (row[slot] as string | null) ?? "null";
+    case "int":
+    case "bool":
+      return (row) => `${row[slot] as number | null}`;
+    case "text":
+      return (row) => {
+        const cell = row[slot] as string | null;
+        return cell === null ? "null" : jsonString(cell);
+      };
+    case "timestamp":
+      return (row) => {
+        const cell = row[slot] as number | null;
+        return cell === null ? "null" : `"${formatTime(cell)}"`;
+      };
+    default:
+      return (row) => cellJson(type, row[slot] as Cell);
+  }
+}

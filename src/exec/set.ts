@@ -1,0 +1,98 @@
+/** `set` and `del`: the rows a `get` with the same clauses would answer, written under the one writer. */
+
+import type { DelStatement, Returning, SetStatement } from "../lang/ast.ts";
+import type { Env } from "../plan/env.ts";
+import type { ExpressionCompiler } from "../plan/expression.ts";
+import { Pick } from "../plan/pick.ts";
+import type { Op } from "../store/change.ts";
+import type { Table } from "../store/table.ts";
+import type { Row } from "../value/value.ts";
+import { compilerOf, type Planning } from "./get.ts";
+import { atRow, Patch } from "./patch.ts";
+import { affected, type Plan, type Result, unmet } from "./plan.ts";
+import { columnsOf, everyColumn, RowWriter } from "./render.ts";
+import { tableOf } from "./table_of.ts";
+import { checkUnique } from "./unique.ts";
+
+export function planSet(planning: Planning, statement: SetStatement): Plan {
+  const table = tableOf(planning, statement.collection);
+  const compiler = compilerOf(planning, table, "row");
+  const patch = new Patch(table, statement.patch, compiler);
+  const pick = pickOf(planning, table, statement, compiler);
+  const writer = returningOf(table, statement.returning, compiler);
+  const touchesUnique = table.uniques().some((index) => patch.slots.has(index.slot));
+  const { cid } = table;
+  const run = (env: Env): Result => {
+    const picked = pick.run(env).rows;
+    require(statement, picked.length);
+    const write = patch.begin(env);
+    const written: Row[] = new Array(picked.length);
+    let change: Op[] = new Array(picked.length);
+    for (let at = 0; at < picked.length; at++) {
+      const row = atRow(picked[at] as Row, write);
+      written[at] = row;
+      change[at] = { op: "put", cid, row };
+    }
+    if (touchesUnique && written.length > 0) {
+      const gone = checkUnique(table, new Map(written.map((row) => [row[0] as number, row])), env);
+      change = [...gone, ...change];
+    }
+    return answer(writer, written, env, change);
+  };
+  return planOf(planning, "set", table, pick, run);
+}
+
+export function planDel(planning: Planning, statement: DelStatement): Plan {
+  const table = tableOf(planning, statement.collection);
+  const compiler = compilerOf(planning, table, "row");
+  const pick = pickOf(planning, table, statement, compiler);
+  const writer = returningOf(table, statement.returning, compiler);
+  const { cid } = table;
+  const run = (env: Env): Result => {
+    const picked = pick.run(env).rows;
+    require(statement, picked.length);
+    const change: Op[] = picked.map((row) => ({ op: "del", cid, id: row[0] as number }));
+    return answer(writer, picked, env, change);
+  };
+  return planOf(planning, "del", table, pick, run);
+}
+
+function pickOf(
+  planning: Planning,
+  table: Table,
+  statement: SetStatement | DelStatement,
+  compiler: ExpressionCompiler,
+): Pick {
+  const { where, order, limit } = statement;
+  planning.time.add(table, where, compiler, (name) => planning.store.table(name));
+  return new Pick(table, { where, order, limit, offset: null }, compiler);
+}
+
+function returningOf(table: Table, returning: Returning | null, compiler: ExpressionCompiler): RowWriter | null {
+  if (returning === null) return null;
+  return new RowWriter(returning.kind === "all" ? everyColumn(table) : columnsOf(table, returning.items, compiler));
+}
+
+function require(statement: SetStatement | DelStatement, count: number): void {
+  if (statement.require !== null && count !== statement.require) {
+    throw unmet(statement.kind, statement.collection, count, statement.require);
+  }
+}
+
+function answer(writer: RowWriter | null, rows: readonly Row[], env: Env, change: readonly Op[]): Result {
+  if (writer === null) return affected(rows.length, change);
+  return { kind: "rows", text: writer.rows(rows, env), count: rows.length, change };
+}
+
+function planOf(planning: Planning, verb: string, table: Table, pick: Pick, run: (env: Env) => Result): Plan {
+  return {
+    verb,
+    isWrite: true,
+    params: planning.counters.params,
+    table,
+    tables: planning.tables,
+    pick,
+    time: planning.time,
+    run,
+  };
+}

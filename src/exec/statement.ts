@@ -1,0 +1,31 @@
+/** A parsed statement over the store as it is: one place that says which file makes which plan. */
+
+import type { Statement } from "../lang/ast.ts";
+import { Counters } from "../plan/expression.ts";
+import { TimeSense } from "../plan/moment.ts";
+import type { Store } from "../store/store.ts";
+import { planDefinition } from "./define.ts";
+import { planExplain } from "./explain.ts";
+import { type Planning, planGet } from "./get.ts";
+import type { Plan } from "./plan.ts";
+import { planPut } from "./put.ts";
+import { planDel, planSet } from "./set.ts";
+
+/** Throws Refusal: unknown names (404), clauses and types that do not go together (400). */
+export function planStatement(store: Store, statement: Statement): Plan {
+  const planning: Planning = { store, counters: new Counters(), tables: new Set(), time: new TimeSense(), level: 0 };
+  switch (statement.kind) {
+    case "get":
+      return planGet(planning, statement);
+    case "put":
+      return planPut(planning, statement);
+    case "set":
+      return planSet(planning, statement);
+    case "del":
+      return planDel(planning, statement);
+    case "explain":
+      return planExplain(planning, statement);
+    default:
+      return planDefinition(planning, statement);
+  }
+}

@@ -1,0 +1,254 @@
+/**
+ * A filter taken apart: its conditions joined by `and` at the top, each with its row test and, where an index could
+ * answer it, the range of keys it means. Anything under `or` or `not` is a test on rows.
+ */
+
+import { Refusal } from "../base/refusal.ts";
+import type { BinaryExpr, Expr } from "../lang/ast.ts";
+import type { OrderedIndex } from "../store/ordered_index.ts";
+import type { Table } from "../store/table.ts";
+import type { Point, Row } from "../value/value.ts";
+import type { Env } from "./env.ts";
+import { type Compiled, type ExpressionCompiler, isExpired, MIRRORED, type Test } from "./expression.ts";
+import { boxOf, pointOf } from "./functions.ts";
+import { type KeyMaker, keyMaker, NO_KEY, PATH_KEYS } from "./key.ts";
+import type { ValueSet } from "./value_set.ts";
+
+export type RangeOp = "=" | "<" | "<=" | ">" | ">=" | "notNull";
+
+/** A condition an ordered index (or the rows by id: `index` null) can answer. */
+export interface KeyCondition {
+  readonly index: OrderedIndex | null;
+  readonly op: RangeOp;
+  readonly key: (row: Row, env: Env) => unknown;
+}
+
+/** `f in [...]`, `f in (get ...)`. */
+export interface SetCondition {
+  readonly index: OrderedIndex | null;
+  readonly maker: KeyMaker;
+  readonly set: (row: Row, env: Env) => ValueSet;
+}
+
+/** `distance(f, p) <= r` or `within(f, box)` over a geo index. */
+export interface GeoCondition {
+  readonly field: string;
+  readonly slot: number;
+  readonly point: ((env: Env) => Point | null) | null;
+  readonly metres: ((env: Env) => number | null) | null;
+  readonly box: ((env: Env) => readonly [number, number, number, number] | null) | null;
+}
+
+export interface Conjunct {
+  readonly test: Test;
+  readonly key: KeyCondition | null;
+  readonly set: SetCondition | null;
+  readonly geo: GeoCondition | null;
+}
+
+export class Filter {
+  readonly conjuncts: readonly Conjunct[];
+  /** What keeps rows past their time out of every read; undefined without `@ttl`, or where expired() is asked. */
+  readonly alive: Test | undefined;
+  /** Slots of the plain fields that a condition at the top keeps from null. */
+  readonly notNull: ReadonlySet<number>;
+
+  constructor(table: Table, where: Expr | null, compiler: ExpressionCompiler) {
+    const parts = where === null ? [] : where.kind === "and" ? where.of : [where];
+    this.conjuncts = parts.map((part) => conjunct(table, part, compiler));
+    const notNull = new Set<number>();
+    for (const part of parts) {
+      if (part.kind !== "isNull" || !part.not) continue;
+      const field = compiler.compile(part.of).field;
+      if (field !== null && field.keys.length === 0) notNull.add(field.slot);
+    }
+    this.notNull = notNull;
+    const ttl = table.ttl;
+    if (ttl !== undefined && !(where !== null && mentionsExpired(where))) {
+      const { slot, ttlMs } = ttl;
+      this.alive = (row, env) => !isExpired(row[slot] as never, ttlMs, env.now);
+    }
+  }
+
+  /** The whole filter on one row. */
+  matches(row: Row, env: Env): boolean {
+    if (this.alive !== undefined && !this.alive(row, env)) return false;
+    for (const part of this.conjuncts) if (!part.test(row, env)) return false;
+    return true;
+  }
+}
+
+function conjunct(table: Table, expr: Expr, compiler: ExpressionCompiler): Conjunct {
+  const { test, compiled } = compiler.test(expr);
+  const base = { test, key: null, set: null, geo: null };
+  if (compiled.constant) return base;
+  switch (expr.kind) {
+    case "binary":
+      return { ...base, ...binaryAccess(table, expr, compiler) };
+    case "isNull": {
+      const target = targetOf(table, expr.of, compiler);
+      if (target === undefined) return base;
+      return { ...base, key: { index: target.index, op: expr.not ? "notNull" : "=", key: () => null } };
+    }
+    case "in": {
+      const target = targetOf(table, expr.left, compiler);
+      if (target === undefined) return base;
+      const items = expr.list.map((item) => compiler.compile(item));
+      if (!items.every((item) => item.constant)) return base;
+      return { ...base, set: { ...target, set: compiler.constantSet(items, expr.list) } };
+    }
+    case "inGet": {
+      const target = targetOf(table, expr.left, compiler);
+      if (target === undefined) return base;
+      const set = compiler.innerSet(expr.get);
+      return { ...base, set: { ...target, set: (_row, env) => set(env) } };
+    }
+    case "call":
+      return expr.name === "within" ? { ...base, geo: boxAccess(table, expr.args, compiler) } : base;
+    default:
+      return base;
+  }
+}
+
+function binaryAccess(table: Table, expr: BinaryExpr, compiler: ExpressionCompiler): Partial<Conjunct> {
+  const op = expr.op;
+  if (op !== "=" && op !== "<" && op !== "<=" && op !== ">" && op !== ">=") return {};
+  const ways: readonly (readonly [Expr, Expr, RangeOp])[] = [
+    [expr.left, expr.right, op],
+    [expr.right, expr.left, MIRRORED[op]],
+  ];
+  for (const [side, other, meant] of ways) {
+    const radius = meant === "<" || meant === "<=" ? radiusAccess(table, side, other, compiler) : undefined;
+    if (radius !== undefined) return { geo: radius };
+    const target = targetOf(table, side, compiler);
+    if (target === undefined) continue;
+    const constant = compiler.compile(other);
+    if (!constant.constant) continue;
+    return { key: { index: target.index, op: meant, key: compiler.key(target.maker, constant) } };
+  }
+  return {};
+}
+
+/** The ordered index a field or path has, with how constants become its keys. */
+function targetOf(
+  table: Table,
+  expr: Expr,
+  compiler: ExpressionCompiler,
+): { index: OrderedIndex | null; maker: KeyMaker } | undefined {
+  if (expr.kind !== "path") return undefined;
+  const field = compiler.compile(expr).field;
+  if (field === null) return undefined;
+  const maker = field.keys.length > 0 ? PATH_KEYS : keyMaker(field.type);
+  if (maker === undefined) return undefined;
+  if (field.slot === 0) return { index: null, maker };
+  const index = table.index(field.name, field.keys);
+  return index === undefined ? undefined : { index, maker };
+}
+
+function geoField(table: Table, expr: Expr, compiler: ExpressionCompiler): { field: string; slot: number } | undefined {
+  if (expr.kind !== "path" || expr.keys.length > 0) return undefined;
+  const field = compiler.compile(expr).field;
+  if (field === null || field.type.kind !== "geo" || table.geo(field.name) === undefined) return undefined;
+  return { field: field.name, slot: field.slot };
+}
+
+const EMPTY_ROW: Row = [];
+
+function radiusAccess(table: Table, side: Expr, other: Expr, compiler: ExpressionCompiler): GeoCondition | undefined {
+  if (side.kind !== "call" || side.name !== "distance") return undefined;
+  const found = distanceFrom(table, side.args, compiler);
+  if (found === undefined) return undefined;
+  const metres = compiler.compile(other);
+  if (!metres.constant) return undefined;
+  return {
+    ...found,
+    metres: (env) => {
+      const value = metres.eval(EMPTY_ROW, env);
+      if (typeof value === "number") return value;
+      return value !== null && typeof value === "object" && "n" in value ? value.n : null;
+    },
+    box: null,
+  };
+}
+
+/** `distance(f, p)` with f under a geo index and p constant, either way round. */
+export function distanceFrom(
+  table: Table,
+  args: readonly Expr[],
+  compiler: ExpressionCompiler,
+): { field: string; slot: number; point: (env: Env) => Point | null } | undefined {
+  const [a, b] = args;
+  if (a === undefined || b === undefined) return undefined;
+  for (const [field, other] of [
+    [a, b],
+    [b, a],
+  ] as const) {
+    const geo = geoField(table, field, compiler);
+    if (geo === undefined) continue;
+    const from: Compiled = compiler.compile(other);
+    if (!from.constant) continue;
+    return { ...geo, point: (env) => pointOf(from.eval(EMPTY_ROW, env), "distance") };
+  }
+  return undefined;
+}
+
+function boxAccess(table: Table, args: readonly Expr[], compiler: ExpressionCompiler): GeoCondition | null {
+  const [point, box] = args;
+  if (point === undefined || box === undefined) return null;
+  const geo = geoField(table, point, compiler);
+  if (geo === undefined) return null;
+  const value = compiler.compile(box);
+  if (!value.constant) return null;
+  return {
+    ...geo,
+    point: null,
+    metres: null,
+    box: (env) => {
+      const given = value.eval(EMPTY_ROW, env);
+      return given === null ? null : boxOf(given);
+    },
+  };
+}
+
+/** What a constant gives, or undefined where it does not work out: then the rows ask, and the first one says why. */
+export function attempt<T>(work: () => T): T | undefined {
+  try {
+    return work();
+  } catch (error) {
+    if (error instanceof Refusal) return undefined;
+    throw error;
+  }
+}
+
+/** The key a condition asks for in this run; NO_KEY where it has none, or does not work out. */
+export function keyNow(condition: KeyCondition, env: Env): unknown {
+  const key = attempt(() => condition.key(EMPTY_ROW, env));
+  return key === undefined ? NO_KEY : key;
+}
+
+/** `expired()` anywhere in the filter but in an inner read. */
+export function mentionsExpired(expr: Expr): boolean {
+  switch (expr.kind) {
+    case "call":
+      return expr.name === "expired" || expr.args.some(mentionsExpired);
+    case "unary":
+    case "isNull":
+      return mentionsExpired(expr.of);
+    case "binary":
+      return mentionsExpired(expr.left) || mentionsExpired(expr.right);
+    case "and":
+    case "or":
+      return expr.of.some(mentionsExpired);
+    case "in":
+      return mentionsExpired(expr.left) || expr.list.some(mentionsExpired);
+    case "inGet":
+      return mentionsExpired(expr.left);
+    case "case":
+      return (
+        expr.whens.some((arm) => mentionsExpired(arm.when) || mentionsExpired(arm.then)) ||
+        (expr.otherwise !== null && mentionsExpired(expr.otherwise))
+      );
+    default:
+      return false;
+  }
+}

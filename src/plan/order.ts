@@ -1,0 +1,127 @@
+/** The order of an answer: how two rows compare, and which index, if any, has them in that order already. */
+
+import type { OrderKey } from "../lang/ast.ts";
+import type { OrderedIndex } from "../store/ordered_index.ts";
+import type { Table } from "../store/table.ts";
+import { compareValues } from "../value/order.ts";
+import { compareCells } from "../value/types.ts";
+import type { Cell, Point, Row, Value } from "../value/value.ts";
+import type { Env } from "./env.ts";
+import type { Compiled, ExpressionCompiler } from "./expression.ts";
+import { distanceFrom } from "./filter.ts";
+
+export interface OrderPart {
+  readonly compiled: Compiled;
+  readonly desc: boolean;
+  /** For a plain field: its cells compare with no value built. */
+  readonly cells: ((a: Cell, b: Cell) => number) | null;
+}
+
+/** Where rows lie in order: by id, by an index, by distance from a point; or nowhere. */
+export type Walk =
+  | { readonly kind: "id"; readonly desc: boolean }
+  | { readonly kind: "index"; readonly index: OrderedIndex; readonly desc: boolean }
+  | { readonly kind: "near"; readonly field: string; readonly slot: number; readonly point: (env: Env) => Point | null };
+
+export class Order {
+  readonly parts: readonly OrderPart[];
+  readonly walk: Walk | null;
+
+  constructor(table: Table, keys: readonly OrderKey[], compiler: ExpressionCompiler) {
+    this.parts = keys.map((key) => {
+      const compiled = compiler.compile(key.expr);
+      const field = compiled.field;
+      const plain = field !== null && field.keys.length === 0 && field.type.kind !== "json";
+      return { compiled, desc: key.desc, cells: plain ? compareCells(field.type) : null };
+    });
+    this.walk = walkOf(table, keys, this.parts, compiler);
+  }
+
+  /**
+   * Rows in order, at most `most` of them. Equal rows come by ascending id, whatever the directions.
+   * Expression keys are worked out once a row.
+   */
+  sorted(rows: readonly Row[], most: number, env: Env): Row[] {
+    if (this.parts.length === 0) {
+      const byId = rows.slice().sort((a, b) => (a[0] as number) - (b[0] as number));
+      return most < byId.length ? byId.slice(0, most) : byId;
+    }
+    const [only] = this.parts;
+    if (this.parts.length === 1 && only !== undefined && only.cells !== null && only.compiled.field !== null) {
+      const slot = only.compiled.field.slot;
+      const cells = only.cells;
+      const sign = only.desc ? -1 : 1;
+      return firstRows(
+        rows,
+        most,
+        (a, b) => sign * cells(a[slot] as Cell, b[slot] as Cell) || (a[0] as number) - (b[0] as number),
+      );
+    }
+    const keyed = rows.map((row) => ({ row, keys: this.keysOf(row, env) }));
+    const page = firstRows(keyed, most, (a, b) => this.compareKeys(a.keys, b.keys) || (a.row[0] as number) - (b.row[0] as number));
+    return page.map((entry) => entry.row);
+  }
+
+  keysOf(row: Row, env: Env): Value[] {
+    return this.parts.map((part) => part.compiled.eval(row, env));
+  }
+
+  compareKeys(a: readonly Value[], b: readonly Value[]): number {
+    for (const [at, part] of this.parts.entries()) {
+      const order = compareValues(a[at] as Value, b[at] as Value);
+      if (order !== 0) return part.desc ? -order : order;
+    }
+    return 0;
+  }
+}
+
+/** A page kept by insertion while it is small; a whole sort where it is not. */
+const INSERTION_PAGE = 256;
+
+function firstRows<T>(items: readonly T[], most: number, compare: (a: T, b: T) => number): T[] {
+  if (most >= items.length || most > INSERTION_PAGE) {
+    const all = items.slice().sort(compare);
+    return most < all.length ? all.slice(0, most) : all;
+  }
+  const page: T[] = [];
+  if (most === 0) return page;
+  for (const item of items) {
+    if (page.length === most && compare(item, page[most - 1] as T) >= 0) continue;
+    let low = 0;
+    let high = page.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (compare(page[middle] as T, item) <= 0) low = middle + 1;
+      else high = middle;
+    }
+    page.splice(low, 0, item);
+    if (page.length > most) page.pop();
+  }
+  return page;
+}
+
+function walkOf(
+  table: Table,
+  keys: readonly OrderKey[],
+  parts: readonly OrderPart[],
+  compiler: ExpressionCompiler,
+): Walk | null {
+  const [key, ...rest] = keys;
+  const [part, ...others] = parts;
+  if (key === undefined || part === undefined) return { kind: "id", desc: false };
+  // A last `id asc` says what the tie rule says anyway; more keys than that are a sort.
+  const idle = others.length === 1 && others[0]?.compiled.field?.slot === 0 && !others[0].desc;
+  if (rest.length > 0 && !idle) return null;
+  const field = part.compiled.field;
+  if (field !== null) {
+    if (field.slot === 0) return { kind: "id", desc: part.desc };
+    const index = table.index(field.name, field.keys);
+    if (index === undefined || (index.def.kind !== "sorted" && index.def.kind !== "ttl")) return null;
+    return { kind: "index", index, desc: part.desc };
+  }
+  if (key.expr.kind === "call" && key.expr.name === "distance" && !key.desc) {
+    const found = distanceFrom(table, key.expr.args, compiler);
+    if (found !== undefined) return { kind: "near", ...found };
+  }
+  return null;
+}
