@@ -11,13 +11,20 @@ import type { Plan, Result } from "../exec/plan.ts";
 import type { Statement } from "../lang/ast.ts";
 import { Env } from "../plan/env.ts";
 import { readsNow } from "../plan/moment.ts";
-import type { CollectionSchema } from "../schema/schema.ts";
 import { describeSchema } from "../schema/describe.ts";
+import type { CollectionSchema } from "../schema/schema.ts";
 import type { Change } from "../store/change.ts";
 import type { Store } from "../store/store.ts";
 import { Undo } from "../store/undo.ts";
 import type { Value } from "../value/value.ts";
-import type { BatchOutcome, BatchRequest, ChangeObserver, EngineContract, Outcome, RequestContext } from "./contract.ts";
+import type {
+  BatchOutcome,
+  BatchRequest,
+  ChangeObserver,
+  EngineContract,
+  Outcome,
+  RequestContext,
+} from "./contract.ts";
 import type { Journal } from "./journal.ts";
 import { StatementOutcome } from "./outcome.ts";
 import { writeChange } from "./payload.ts";
@@ -192,7 +199,10 @@ export class Engine implements EngineContract {
   #prepare(parsed: Parsed, params: readonly Value[], _context: RequestContext): { plan: Plan; env: Env } {
     const plan = parsed.shape.plan(this.store);
     if (params.length < plan.params) {
-      throw new Refusal("bad_parameter", `the statement reads $${plan.params}, and ${params.length} parameters were sent`);
+      throw new Refusal(
+        "bad_parameter",
+        `the statement reads $${plan.params}, and ${params.length} parameters were sent`,
+      );
     }
     return { plan, env: new Env(this.clock.now(), params, parsed.literals, null) };
   }
@@ -201,7 +211,10 @@ export class Engine implements EngineContract {
   #admit(plan: Plan, bytes: number): void {
     if (plan.verb === "del" || plan.verb === "drop") return;
     if (this.store.memoryBytes + bytes > this.#maxMemoryBytes) {
-      throw new Refusal("memory_full", `the server holds ${this.store.memoryBytes} bytes, and --max-memory is ${this.#maxMemoryBytes}: delete first`);
+      throw new Refusal(
+        "memory_full",
+        `the server holds ${this.store.memoryBytes} bytes, and --max-memory is ${this.#maxMemoryBytes}: delete first`,
+      );
     }
   }
 

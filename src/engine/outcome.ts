@@ -31,15 +31,9 @@ export class StatementOutcome implements Outcome {
   }
 
   get batchBody(): string {
-    switch (this.kind) {
-      case "rows":
-        return `{"rows":${this.#text}}`;
-      case "schemas":
-        return `{"collections":${this.#text}}`;
-      case "affected":
-        return `{"affected":${this.count}}`;
-      case "message":
-        return `{"message":${jsonString(this.#text)}}`;
-    }
+    if (this.kind === "rows") return `{"rows":${this.#text}}`;
+    if (this.kind === "schemas") return `{"collections":${this.#text}}`;
+    if (this.kind === "affected") return `{"affected":${this.count}}`;
+    return `{"message":${jsonString(this.#text)}}`;
   }
 }

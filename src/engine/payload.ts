@@ -22,7 +22,7 @@ export function writeChange(w: ByteWriter, store: Store, change: Change): void {
 /** Hands on the changes of a frame in their order. */
 export function readPayload(payload: Uint8Array, catalog: Catalog, onChange: (change: Change) => void): void {
   const r = new ByteReader(payload);
-  while (!r.done) {
+  while (r.remaining > 0) {
     const tag = r.u8();
     assert(tag === CHANGE, `a frame holds an unknown section ${tag}`);
     onChange(decodeChange(r, catalog));

@@ -49,7 +49,7 @@ class DistinctCount implements Accumulator {
     this.#spec = spec;
   }
   take(row: Row, env: Env): void {
-    const value = valueOf(this.#spec, row, env);
+    const value = argumentOf(this.#spec, row, env);
     if (value === null) return;
     this.#seen.add(identity(value));
     if (this.#seen.size > DISTINCT_VALUES) {
@@ -75,7 +75,7 @@ class Sum implements Accumulator {
     this.#average = average;
   }
   take(row: Row, env: Env): void {
-    const value = valueOf(this.#spec, row, env);
+    const value = argumentOf(this.#spec, row, env);
     if (value === null) return;
     this.#count++;
     if (typeof value === "number") {
@@ -89,7 +89,11 @@ class Sum implements Accumulator {
     else if (value instanceof Float) {
       this.#floats += value.n;
       this.#anyFloat = true;
-    } else throw new Refusal("bad_value", `${this.#spec.name}() adds numbers, and met ${kindWords(value)} in row ${String(row[0])}`);
+    } else
+      throw new Refusal(
+        "bad_value",
+        `${this.#spec.name}() adds numbers, and met ${kindWords(value)} in row ${String(row[0])}`,
+      );
   }
   result(): Value {
     if (this.#count === 0) return null;
@@ -119,7 +123,7 @@ class Extreme implements Accumulator {
     this.#sign = sign;
   }
   take(row: Row, env: Env): void {
-    const value = valueOf(this.#spec, row, env);
+    const value = argumentOf(this.#spec, row, env);
     if (value === null) return;
     if (value instanceof Json || listOf(value) !== undefined || value instanceof Uint8Array) {
       throw new Refusal("bad_value", `${this.#spec.name}() takes values with an order, and met ${kindWords(value)}`);
@@ -143,7 +147,7 @@ class Edge implements Accumulator {
     this.#sign = sign;
   }
   take(row: Row, env: Env): void {
-    const value = valueOf(this.#spec, row, env);
+    const value = argumentOf(this.#spec, row, env);
     if (value === null) return;
     const by = this.#spec.by;
     const key = by === null ? null : by.eval(row, env);
@@ -165,6 +169,6 @@ function order(a: Value, b: Value): number {
   return comparable(a, b) ?? compareValues(a, b);
 }
 
-function valueOf(spec: AggregateSpec, row: Row, env: Env): Value {
+function argumentOf(spec: AggregateSpec, row: Row, env: Env): Value {
   return spec.arg === null ? null : spec.arg.eval(row, env);
 }

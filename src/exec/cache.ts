@@ -8,8 +8,8 @@
 import { CACHED_PLANS, CACHED_TEXT_LENGTH } from "../base/limits.ts";
 import { Refusal } from "../base/refusal.ts";
 import type { Statement } from "../lang/ast.ts";
-import { lift, parseLifted } from "../lang/lift.ts";
-import { parseStatement } from "../lang/parse.ts";
+import { lift } from "../lang/lift.ts";
+import { parseLifted, parseStatement } from "../lang/parse.ts";
 import type { Store } from "../store/store.ts";
 import type { Value } from "../value/value.ts";
 import type { Plan } from "./plan.ts";

@@ -2,8 +2,8 @@
 
 import { Refusal } from "../base/refusal.ts";
 import type { AlterStatement, CreateIndexStatement, CreateStatement, DropStatement, Statement } from "../lang/ast.ts";
-import { isExpired } from "../plan/expression.ts";
 import type { Env } from "../plan/env.ts";
+import { isExpired } from "../plan/expression.ts";
 import { type Alteration, addField, addIndex, changeIndex, dropField, renameField } from "../schema/alter.ts";
 import { createSchema } from "../schema/declare.ts";
 import { describeSchema } from "../schema/describe.ts";
@@ -66,7 +66,10 @@ function create(store: Store, statement: CreateStatement): Result {
   const name = statement.collection;
   if (store.table(name) !== undefined) {
     if (statement.ifNotExists) return message(`create ${name}`, NO_CHANGE);
-    throw new Refusal("collection_exists", `there is a collection \`${name}\` already: create collection if not exists passes it by`);
+    throw new Refusal(
+      "collection_exists",
+      `there is a collection \`${name}\` already: create collection if not exists passes it by`,
+    );
   }
   const schema = createSchema(store.nextCid, name, statement.fields);
   return message(`create ${name}`, [{ op: "create", schema }]);

@@ -2,17 +2,17 @@
 
 import { INNER_GET_LEVELS, INNER_GET_VALUES, NEAR_ROWS } from "../base/limits.ts";
 import { Refusal } from "../base/refusal.ts";
+import { distance } from "../geo/distance.ts";
 import type { CountExpr, GetStatement } from "../lang/ast.ts";
 import type { Env } from "../plan/env.ts";
 import { type Counters, ExpressionCompiler, fieldRef, type InnerGet } from "../plan/expression.ts";
 import { pointOf } from "../plan/functions.ts";
-import { TimeSense } from "../plan/moment.ts";
+import type { TimeSense } from "../plan/moment.ts";
 import { Pick } from "../plan/pick.ts";
 import type { Store } from "../store/store.ts";
 import type { Table } from "../store/table.ts";
-import { distance } from "../geo/distance.ts";
-import { identity } from "../value/order.ts";
 import { doubleJson } from "../value/json.ts";
+import { identity } from "../value/order.ts";
 import type { Point, Row, Value } from "../value/value.ts";
 import { Grouping, hasAggregate } from "./group.ts";
 import { NO_CHANGE, type Plan, type Result, unmet } from "./plan.ts";
@@ -87,7 +87,11 @@ class Read {
     this.#table = table;
     const compiler = compilerOf(planning, table, "row");
     const grouped = get.group.length > 0;
-    const aggregating = grouped || get.select.some((item) => item.kind === "item" && hasAggregate(item.expr));
+    const asked = get.select.some((item) => item.kind === "item" && hasAggregate(item.expr));
+    const aggregating = grouped || asked;
+    if (grouped && !asked && !get.count) {
+      throw new Refusal("bad_clause", "group goes with an aggregate in the select list, or with count");
+    }
     checkClauses(get, grouped, aggregating);
     const pages = grouped || get.near !== null;
     this.pick = new Pick(
@@ -271,9 +275,9 @@ function checkClauses(get: GetStatement, grouped: boolean, aggregating: boolean)
   if (get.having !== null && !grouped) refuse("having follows group");
   if (get.near !== null && get.order.length > 0) refuse("near has its own order: it does not go with order");
   if (get.near !== null && aggregating) refuse("near does not go with group or aggregates");
-  if (grouped && get.select.length === 0 && !get.count) refuse("group needs a select list: its keys and aggregates");
   if (aggregating && !grouped) {
-    if (get.limit !== null || get.offset !== null) refuse("an aggregate over the whole set is one row: it takes no limit or offset");
+    if (get.limit !== null || get.offset !== null)
+      refuse("an aggregate over the whole set is one row: it takes no limit or offset");
     if (get.require !== null) refuse("an aggregate over the whole set is one row: it takes no require");
   }
 }

@@ -62,7 +62,10 @@ export class Patch {
         let cell = fitted[at];
         if (cell === undefined) {
           const value = step.eval(row, env);
-          cell = step.type.kind === "int" && Number.isSafeInteger(value) ? (value as number) : fitCell(step.type, value, `\`${step.name}\``);
+          cell =
+            step.type.kind === "int" && Number.isSafeInteger(value)
+              ? (value as number)
+              : fitCell(step.type, value, `\`${step.name}\``);
           if (cell === null && step.required) throw missing(step.name);
           if (step.constant) fitted[at] = cell;
         }

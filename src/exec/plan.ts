@@ -2,8 +2,8 @@
 
 import { Refusal } from "../base/refusal.ts";
 import type { Env } from "../plan/env.ts";
-import type { Pick } from "../plan/pick.ts";
 import type { TimeSense } from "../plan/moment.ts";
+import type { Pick } from "../plan/pick.ts";
 import type { Change } from "../store/change.ts";
 import type { Table } from "../store/table.ts";
 

@@ -67,7 +67,10 @@ function writeDocument(statement: PutStatement, draft: Draft, document: Row, pat
       return true;
     }
   } else if (statement.insert && namesId && draft.get(document[0] as number) !== undefined) {
-    throw new Refusal("id_taken", `\`${statement.collection}\` has a row ${String(document[0])} already: insert takes a free id`);
+    throw new Refusal(
+      "id_taken",
+      `\`${statement.collection}\` has a row ${String(document[0])} already: insert takes a free id`,
+    );
   }
   if (!namesId) {
     if (draft.nextId > ID_MAX) throw new Refusal("limit_passed", `\`${statement.collection}\` has given its last id`);
@@ -144,7 +147,10 @@ function sent(table: Table, compiler: ExpressionCompiler, statement: PutStatemen
   return (env) => {
     const documents = value.eval([], env);
     if (!(documents instanceof Json)) {
-      throw new Refusal("bad_value", `$${parameter.index + 1} stands for documents: an object or a list of objects, not ${kindWords(documents)}`);
+      throw new Refusal(
+        "bad_value",
+        `$${parameter.index + 1} stands for documents: an object or a list of objects, not ${kindWords(documents)}`,
+      );
     }
     if (!documents.isList) return [rowOf(documents)];
     return listValues(documents).map((document, at) => inDocument(at, () => rowOf(document)));

@@ -1,8 +1,8 @@
 /** Rows as json text, straight from their cells: a claim's answer is written, not built and then turned into text. */
 
 import type { SelectItem } from "../lang/ast.ts";
-import { type Compiled, type ExpressionCompiler, type FieldRef, fieldRef } from "../plan/expression.ts";
 import type { Env } from "../plan/env.ts";
+import { type Compiled, type ExpressionCompiler, type FieldRef, fieldRef } from "../plan/expression.ts";
 import type { Table } from "../store/table.ts";
 import { jsonPathText, jsonString, valueToJson } from "../value/json.ts";
 import { cellJson } from "../value/render.ts";

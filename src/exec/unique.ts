@@ -6,9 +6,9 @@ import { isExpired } from "../plan/expression.ts";
 import type { DelOp } from "../store/change.ts";
 import type { OrderedIndex } from "../store/ordered_index.ts";
 import type { Table } from "../store/table.ts";
+import { valueToJson } from "../value/json.ts";
 import { identity } from "../value/order.ts";
 import { cellToValue } from "../value/types.ts";
-import { valueToJson } from "../value/json.ts";
 import type { Cell, FieldType, Row, Value } from "../value/value.ts";
 
 /** Whether a row is past its time, and so holds neither its id nor its values. */
@@ -54,7 +54,11 @@ export function taken(table: Table, index: OrderedIndex, row: Row, holder: numbe
   const field = [index.def.field, ...index.def.keys].join(".");
   const value = valueToJson(valueOfKey(table, index, row));
   const shown = value.length > 60 ? `${value.slice(0, 60)}...` : value;
-  return new Refusal("unique_taken", `\`${field}\` is unique in \`${table.schema.name}\`, and row ${holder} holds ${shown}`, {
-    field,
-  });
+  return new Refusal(
+    "unique_taken",
+    `\`${field}\` is unique in \`${table.schema.name}\`, and row ${holder} holds ${shown}`,
+    {
+      field,
+    },
+  );
 }

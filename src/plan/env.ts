@@ -4,7 +4,7 @@
  */
 
 import { Refusal } from "../base/refusal.ts";
-import { LIFTED_BASE } from "../lang/lift.ts";
+import { LIFTED_BASE } from "../lang/lifted.ts";
 import type { Row, Value } from "../value/value.ts";
 import type { ValueSet } from "./value_set.ts";
 

@@ -7,23 +7,14 @@
 
 import { Refusal } from "../base/refusal.ts";
 import type { BinaryExpr, CallExpr, CaseExpr, Expr, GetStatement, PathExpr } from "../lang/ast.ts";
-import { LIFTED_BASE } from "../lang/lift.ts";
+import { LIFTED_BASE } from "../lang/lifted.ts";
 import { nearestWord } from "../lang/nearest_word.ts";
 import type { Table } from "../store/table.ts";
 import { add, divide, multiply, negate, subtract } from "../value/arithmetic.ts";
 import { jsonPathText, jsonToValue, listValues, valueToJson } from "../value/json.ts";
 import { comparable, comparableInJson, compareText } from "../value/order.ts";
 import { cellToValue, typeText } from "../value/types.ts";
-import {
-  type Cell,
-  type FieldType,
-  Float,
-  Json,
-  kindWords,
-  type Row,
-  Time,
-  type Value,
-} from "../value/value.ts";
+import { type Cell, type FieldType, Float, Json, kindWords, type Row, Time, type Value } from "../value/value.ts";
 import type { Env } from "./env.ts";
 import { callFunction, FUNCTION_NAMES } from "./functions.ts";
 import { type KeyMaker, keyMaker, NO_KEY } from "./key.ts";
@@ -283,12 +274,7 @@ export class ExpressionCompiler {
   }
 
   /** A plain field against a constant: the cell meets a key made once a run, with no value built for the row. */
-  #fieldComparison(
-    op: "=" | "!=" | "<" | "<=" | ">" | ">=",
-    field: FieldRef,
-    constant: Compiled,
-    general: Test,
-  ): Test {
+  #fieldComparison(op: "=" | "!=" | "<" | "<=" | ">" | ">=", field: FieldRef, constant: Compiled, general: Test): Test {
     const maker = field.keys.length === 0 ? keyMaker(field.type) : undefined;
     if (maker === undefined || !maker.native) return general;
     const key = this.key(maker, constant);
@@ -384,10 +370,16 @@ export class ExpressionCompiler {
 
   #aggregate(expr: CallExpr): Compiled {
     if (!AGGREGATES.has(expr.name)) {
-      throw new Refusal("unknown_function", `there is no aggregate \`${expr.name}\`: known are ${[...AGGREGATES].join(", ")}`);
+      throw new Refusal(
+        "unknown_function",
+        `there is no aggregate \`${expr.name}\`: known are ${[...AGGREGATES].join(", ")}`,
+      );
     }
     if (!this.place.aggregates || this.#insideAggregate) {
-      throw new Refusal("bad_clause", `the aggregate ${expr.name}() stands only in a select list, having or order of a get`);
+      throw new Refusal(
+        "bad_clause",
+        `the aggregate ${expr.name}() stands only in a select list, having or order of a get`,
+      );
     }
     this.#insideAggregate = true;
     try {
@@ -419,12 +411,12 @@ export class ExpressionCompiler {
   }
 
   #case(expr: CaseExpr): Compiled {
-    const whens = expr.whens.map((arm) => ({ when: this.test(arm.when), then: this.compile(arm.then) }));
+    const whens = expr.whens.map((arm) => ({ when: this.test(arm.when), result: this.compile(arm.then) }));
     const otherwise = expr.otherwise === null ? null : this.compile(expr.otherwise);
-    const parts = whens.flatMap((arm) => [arm.when.compiled, arm.then]);
+    const parts = whens.flatMap((arm) => [arm.when.compiled, arm.result]);
     if (otherwise !== null) parts.push(otherwise);
     return this.#derived(parts, (row, env) => {
-      for (const arm of whens) if (arm.when.test(row, env)) return arm.then.eval(row, env);
+      for (const arm of whens) if (arm.when.test(row, env)) return arm.result.eval(row, env);
       return otherwise === null ? null : otherwise.eval(row, env);
     });
   }

@@ -42,7 +42,10 @@ export function callFunction(expr: CallExpr, compiler: ExpressionCompiler): Comp
   const [least, most] = ARGUMENTS.get(name) ?? [0, 0];
   if (expr.args.length < least || expr.args.length > most) {
     const wanted = most === least ? String(least) : `${least} or more`;
-    throw new Refusal("bad_clause", `${name}() takes ${wanted} ${wanted === "1" ? "argument" : "arguments"}, not ${expr.args.length}`);
+    throw new Refusal(
+      "bad_clause",
+      `${name}() takes ${wanted} ${wanted === "1" ? "argument" : "arguments"}, not ${expr.args.length}`,
+    );
   }
   if (name === "now") {
     return { eval: compiler.kept((_row, env) => new Time(env.now)), constant: true, json: false, field: null };
@@ -103,7 +106,12 @@ export function callFunction(expr: CallExpr, compiler: ExpressionCompiler): Comp
   }
 }
 
-function extreme(args: readonly Compiled[], row: Parameters<Compiled["eval"]>[0], env: Parameters<Compiled["eval"]>[1], sign: number): Value {
+function extreme(
+  args: readonly Compiled[],
+  row: Parameters<Compiled["eval"]>[0],
+  env: Parameters<Compiled["eval"]>[1],
+  sign: number,
+): Value {
   let best: Value = null;
   for (const arg of args) {
     const value = arg.eval(row, env);
@@ -119,7 +127,12 @@ function bucketCall(expr: CallExpr, compiler: ExpressionCompiler): Compiled {
   if (size.kind === "duration") {
     const interval = parseDuration(size.text);
     const evaluate: Eval = (row, env) => bucketValue(value.eval(row, env), interval);
-    return { eval: value.constant ? compiler.kept(evaluate) : evaluate, constant: value.constant, json: false, field: null };
+    return {
+      eval: value.constant ? compiler.kept(evaluate) : evaluate,
+      constant: value.constant,
+      json: false,
+      field: null,
+    };
   }
   const by = compiler.compile(size);
   const evaluate: Eval = (row, env) => {
@@ -173,15 +186,25 @@ export function pointOf(value: Value, name: string): Point | null {
   if (items?.length === 2 && lon !== undefined && lat !== undefined && Math.abs(lon) <= 180 && Math.abs(lat) <= 90) {
     return new Point(lon, lat);
   }
-  throw new Refusal("bad_value", `${name}() takes a geo field or a point [longitude, latitude] within 180 and 90 degrees`);
+  throw new Refusal(
+    "bad_value",
+    `${name}() takes a geo field or a point [longitude, latitude] within 180 and 90 degrees`,
+  );
 }
 
 /** `[west, south, east, north]` in degrees. */
 export function boxOf(value: Value): readonly [number, number, number, number] {
   const [west, south, east, north, ...more] = (listOf(value) ?? []).map(numberOf);
   if (
-    west !== undefined && south !== undefined && east !== undefined && north !== undefined && more.length === 0 &&
-    Math.abs(west) <= 180 && Math.abs(east) <= 180 && Math.abs(south) <= 90 && Math.abs(north) <= 90
+    west !== undefined &&
+    south !== undefined &&
+    east !== undefined &&
+    north !== undefined &&
+    more.length === 0 &&
+    Math.abs(west) <= 180 &&
+    Math.abs(east) <= 180 &&
+    Math.abs(south) <= 90 &&
+    Math.abs(north) <= 90
   ) {
     return [west, south, east, north];
   }

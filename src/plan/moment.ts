@@ -34,7 +34,12 @@ export class TimeSense {
   problem: string | null = null;
 
   /** Takes in a filter over a table's rows; `compile` knows the statement's constants. */
-  add(table: Table, where: Expr | null, compiler: ExpressionCompiler, tableOf: (name: string) => Table | undefined): void {
+  add(
+    table: Table,
+    where: Expr | null,
+    compiler: ExpressionCompiler,
+    tableOf: (name: string) => Table | undefined,
+  ): void {
     const ttl = table.ttl;
     if (ttl !== undefined) {
       const { slot, ttlMs } = ttl;

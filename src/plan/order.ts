@@ -21,7 +21,12 @@ export interface OrderPart {
 export type Walk =
   | { readonly kind: "id"; readonly desc: boolean }
   | { readonly kind: "index"; readonly index: OrderedIndex; readonly desc: boolean }
-  | { readonly kind: "near"; readonly field: string; readonly slot: number; readonly point: (env: Env) => Point | null };
+  | {
+      readonly kind: "near";
+      readonly field: string;
+      readonly slot: number;
+      readonly point: (env: Env) => Point | null;
+    };
 
 export class Order {
   readonly parts: readonly OrderPart[];
@@ -58,7 +63,11 @@ export class Order {
       );
     }
     const keyed = rows.map((row) => ({ row, keys: this.keysOf(row, env) }));
-    const page = firstRows(keyed, most, (a, b) => this.compareKeys(a.keys, b.keys) || (a.row[0] as number) - (b.row[0] as number));
+    const page = firstRows(
+      keyed,
+      most,
+      (a, b) => this.compareKeys(a.keys, b.keys) || (a.row[0] as number) - (b.row[0] as number),
+    );
     return page.map((entry) => entry.row);
   }
 

@@ -13,7 +13,7 @@ import type { Table } from "../store/table.ts";
 import { compareNumbers } from "../value/order.ts";
 import { kindWords, type Row, type Value } from "../value/value.ts";
 import type { Env } from "./env.ts";
-import { type ExpressionCompiler } from "./expression.ts";
+import type { ExpressionCompiler } from "./expression.ts";
 import { attempt, type Conjunct, Filter, type GeoCondition, keyNow } from "./filter.ts";
 import { NO_KEY } from "./key.ts";
 import { Order } from "./order.ts";
@@ -26,9 +26,26 @@ const EMPTY_ROW: Row = [];
 type Access =
   | { readonly kind: "none" }
   | { readonly kind: "ids"; readonly ids: readonly number[]; readonly covers: ReadonlySet<Conjunct> }
-  | { readonly kind: "range"; readonly index: OrderedIndex; readonly range: KeyRange; readonly count: number; readonly covers: ReadonlySet<Conjunct> }
-  | { readonly kind: "keys"; readonly index: OrderedIndex; readonly keys: readonly Key[]; readonly count: number; readonly covers: ReadonlySet<Conjunct> }
-  | { readonly kind: "geo"; readonly condition: GeoCondition; readonly count: number; readonly covers: ReadonlySet<Conjunct> }
+  | {
+      readonly kind: "range";
+      readonly index: OrderedIndex;
+      readonly range: KeyRange;
+      readonly count: number;
+      readonly covers: ReadonlySet<Conjunct>;
+    }
+  | {
+      readonly kind: "keys";
+      readonly index: OrderedIndex;
+      readonly keys: readonly Key[];
+      readonly count: number;
+      readonly covers: ReadonlySet<Conjunct>;
+    }
+  | {
+      readonly kind: "geo";
+      readonly condition: GeoCondition;
+      readonly count: number;
+      readonly covers: ReadonlySet<Conjunct>;
+    }
   | { readonly kind: "scan"; readonly range: KeyRange; readonly count: number; readonly covers: ReadonlySet<Conjunct> };
 
 export interface Picked {
@@ -78,7 +95,8 @@ export class Pick {
     const access = this.#best(this.#accesses(env));
     if (access.kind === "none") return { count: 0, how: "no row can match" };
     if (this.filter.alive === undefined && this.#residual(access).length === 0) {
-      if (access.kind === "scan" && access.range === WHOLE_RANGE) return { count: this.table.count, how: "the row count" };
+      if (access.kind === "scan" && access.range === WHOLE_RANGE)
+        return { count: this.table.count, how: "the row count" };
       if (access.kind === "range" || access.kind === "keys") {
         return { count: access.count, how: `${describe(access, this.table)}, counted by the tree` };
       }
@@ -103,9 +121,16 @@ export class Pick {
     const way = this.#orderedWay(walk, accesses);
     const pure = this.filter.alive === undefined && this.#residual(way).length === 0;
     const walkRows = pure ? Math.min(most, countIn(way)) : countIn(way);
-    if (way === best || (pure && walkRows <= bestCount * 2)) return this.#walked(way, walk, most, env, Number.POSITIVE_INFINITY) as Picked;
+    if (way === best || (pure && walkRows <= bestCount * 2))
+      return this.#walked(way, walk, most, env, Number.POSITIVE_INFINITY) as Picked;
     if (most < Number.POSITIVE_INFINITY && bestCount > Math.max(most, LEAST_BUDGET)) {
-      const found = this.#walked(way, walk, most, env, Math.max(LEAST_BUDGET, Math.min(bestCount, this.table.count >> 3)));
+      const found = this.#walked(
+        way,
+        walk,
+        most,
+        env,
+        Math.max(LEAST_BUDGET, Math.min(bestCount, this.table.count >> 3)),
+      );
       if (found !== undefined) return found;
     }
     return this.#gather(best, most, env);
@@ -144,7 +169,17 @@ export class Pick {
     return { rows: this.order.sorted(rows, most, env), how: rows.length > 1 ? `${how}, put in order` : how };
   }
 
-  #nearest(walk: { readonly field: string; readonly slot: number; readonly point: (env: Env) => { lon: number; lat: number } | null }, best: Access, bestCount: number, most: number, env: Env): Picked {
+  #nearest(
+    walk: {
+      readonly field: string;
+      readonly slot: number;
+      readonly point: (env: Env) => { lon: number; lat: number } | null;
+    },
+    best: Access,
+    bestCount: number,
+    most: number,
+    env: Env,
+  ): Picked {
     const places = this.table.geo(walk.field);
     const point = attempt(() => walk.point(env));
     // Rows without a point have a null key and come first: only without them is the nearest row the first one.
@@ -271,7 +306,7 @@ export class Pick {
     const works = attempt(() => {
       if (condition.box !== null) return condition.box(env) ?? undefined;
       const metres = condition.metres?.(env);
-      return condition.point?.(env) ?? undefined ? (metres ?? undefined) : undefined;
+      return (condition.point?.(env) ?? undefined) ? (metres ?? undefined) : undefined;
     });
     if (places === undefined || works === undefined) return undefined;
     // What a radius or box holds is not known before it is read; a sixteenth is a guess that only costs time.
@@ -285,7 +320,10 @@ export class Pick {
   }
 
   /** The way that follows an order: its index's range if the filter has one, else all of the index; or the rows by id. */
-  #orderedWay(walk: { readonly kind: "id" } | { readonly kind: "index"; readonly index: OrderedIndex }, accesses: readonly Access[]): Access {
+  #orderedWay(
+    walk: { readonly kind: "id" } | { readonly kind: "index"; readonly index: OrderedIndex },
+    accesses: readonly Access[],
+  ): Access {
     for (const access of accesses) {
       if (walk.kind === "index" && access.kind === "range" && access.index === walk.index) return access;
       if (walk.kind === "id" && access.kind === "scan") return access;
