@@ -144,7 +144,7 @@ function walk(
       last = frame.position;
       lastSeq = frame.seq;
       if (newest) {
-        const known = frame.position - frame.behind;
+        const known = frame.position - 1 - frame.behind;
         if (doubt.length > 0 && doubt[0]!.position <= known) doubt = doubt.filter((entry) => entry.position > known);
         // Written without syncs, nothing ever leaves the list: its first entry is enough.
         if (frame.behind !== UNKNOWN_BEHIND || doubt.length === 0) doubt.push({ position: frame.position, offset: at });

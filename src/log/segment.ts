@@ -176,7 +176,7 @@ function judge(file: DiskFile, salt: number, offset: number, size: number, posit
       continue;
     }
     next ??= { offset: offset + found - 4, position: frame.position };
-    known = Math.max(known, frame.behind === UNKNOWN_BEHIND ? Infinity : frame.position - frame.behind);
+    known = Math.max(known, frame.behind === UNKNOWN_BEHIND ? Infinity : frame.position - 1 - frame.behind);
     found = rest.indexOf(mark, found + frame.bytes);
   }
   if (next === null) return { ending: "torn", offset, size, next };
@@ -184,12 +184,12 @@ function judge(file: DiskFile, salt: number, offset: number, size: number, posit
   return { ending: lost ? "lost" : "damage", offset, size, next };
 }
 
-/** True when a sector before `end`, or what of it is behind `offset`, is all zeros: it never reached the disk. */
+/** True when a sector that begins before `end`, or what of it is behind `offset`, is all zeros: it never was written. */
 function hasUnwritten(rest: Buffer, offset: number, end: number): boolean {
   let at = offset;
   while (at < end) {
     const sectorEnd = (Math.floor(at / SECTOR_BYTES) + 1) * SECTOR_BYTES;
-    if (sectorEnd <= end && allZeros(rest, at - offset, sectorEnd - offset)) return true;
+    if (allZeros(rest, at - offset, Math.min(rest.length, sectorEnd - offset))) return true;
     at = sectorEnd;
   }
   return false;
