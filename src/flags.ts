@@ -1,0 +1,311 @@
+/**
+ * The command line: every flag, what it takes, what it is when nobody says, and how it is read. Each has an environment
+ * variable of its name (`--max-body` is `FENEC_MAX_BODY`); what the command line says goes before it.
+ * A flag nobody knows, or a value that is none, stops the start with a line that says what is right.
+ */
+
+import { BODY_BYTES, CONNECTIONS } from "./base/limits.ts";
+import { nearestWord } from "./lang/nearest_word.ts";
+
+/** What stops the start: one line for the person who wrote the command. */
+export class UsageError extends Error {}
+
+export interface Address {
+  readonly hostname: string;
+  readonly port: number;
+}
+
+/** `every` milliseconds a flush; `always`: an answer waits for it; `off`: at the end alone. */
+export type SyncPolicy = { readonly kind: "always" | "off" } | { readonly kind: "every"; readonly ms: number };
+
+interface Flag<T> {
+  /** What stands for the value in the help; null for one that is on by being there. */
+  readonly takes: string | null;
+  readonly fallback: T;
+  readonly help: string;
+  /** Throws the words of what it takes. */
+  readonly read: (text: string) => T;
+}
+
+const FLAGS = {
+  listen: flag(
+    "<host>:<port>",
+    { hostname: "127.0.0.1", port: 8080 },
+    "where it listens; port 0 takes a free one",
+    address,
+  ),
+  data: flag("<directory>", "./snapshots", "where the data lies", text),
+  "in-memory": on("keeps the data in memory alone: gone when it stops"),
+  sync: flag(
+    "always|<ms>|off",
+    { kind: "always" } as SyncPolicy,
+    "when a write is on disk: before its answer, every so many ms, or at the end",
+    sync,
+  ),
+  "read-only": on("takes no writes"),
+  insecure: on("lets it listen beyond this machine without asking for a token"),
+  cors: optional("<origin>", null as string | null, "lets pages of this origin read answers; bare: of any", origin),
+  "max-connections": flag("<n>", CONNECTIONS, "requests answered at once, held ones included; 0: no bound", count),
+  "max-streams": flag("<n>", 64, "change streams open at once", count),
+  keepalive: flag("<seconds>", 20, "between two comments on a quiet change stream", seconds),
+  "idle-timeout": flag("<seconds>", 60, "after which a silent connection is closed, 255 at most", idleSeconds),
+  "max-body": flag("<bytes>", BODY_BYTES, "of a request's body; 64mb is understood", bytes),
+  "max-memory": flag("<bytes>", null as number | null, "past which writes that make rows are refused", bytes),
+  "slow-ms": flag("<ms>", null as number | null, "logs statements that take longer, without their parameters", count),
+  "test-clock": on("stands still in time until POST /_clock moves it: for tests"),
+  token: flag("<token>", null as string | null, "the server's token: full access", text),
+  "jwt-secret": flag("<secret>", null as string | null, "what HS256 tokens are signed with, 32 bytes or more", text),
+  "jwt-secret-file": flag("<file>", null as string | null, "a file with that secret", text),
+  "jwt-keys": flag("<file>", null as string | null, "a JWKS file of the keys tokens are signed with", text),
+  "jwt-require-exp": flag("on|off", true, "refuses tokens that never expire", onOff),
+  "jwt-max-age": flag("<seconds>", null as number | null, "refuses tokens that expire later than this", seconds),
+  "mint-token": flag("<claims>", null as string | null, "prints a token with these claims, and ends", text),
+  policy: flag("<file>", null as string | null, "the rules of tokens", text),
+  "auth-delay": flag("<ms>", 100, "before a token is refused; doubles with each refusal", count),
+  "idempotency-ttl": flag("<seconds>", 86_400, "how long an Idempotency-Key is kept", seconds),
+  cdc: on("keeps the change feed"),
+  "replica-of": flag("<url>", null as string | null, "follows this server", text),
+  "replication-token": flag("<token>", null as string | null, "what a replica shows its primary", text),
+};
+
+/** Flags whose part of the server is not there yet: each is taken off the list by what brings it. */
+const NOT_AVAILABLE: ReadonlySet<FlagName> = new Set([
+  "max-streams",
+  "keepalive",
+  "token",
+  "jwt-secret",
+  "jwt-secret-file",
+  "jwt-keys",
+  "jwt-require-exp",
+  "jwt-max-age",
+  "mint-token",
+  "policy",
+  "auth-delay",
+  "idempotency-ttl",
+  "cdc",
+  "replica-of",
+  "replication-token",
+]);
+
+type FlagName = keyof typeof FLAGS;
+
+export type Flags = { readonly [name in FlagName]: (typeof FLAGS)[name]["fallback"] };
+
+export type Command =
+  | { readonly kind: "run"; readonly flags: Flags }
+  | { readonly kind: "help" }
+  | { readonly kind: "version" };
+
+/** What the command line asks for. Throws `UsageError`. */
+export function readCommand(words: readonly string[], env: Readonly<Record<string, string | undefined>>): Command {
+  const sent = new Map<FlagName, string>();
+  for (let at = 0; at < words.length; at++) {
+    const word = words[at] ?? "";
+    if (word === "--help" || word === "-h") return { kind: "help" };
+    if (word === "--version") return { kind: "version" };
+    const equals = word.indexOf("=");
+    const name = knownName(equals === -1 ? word : word.slice(0, equals));
+    if (sent.has(name)) throw new UsageError(`--${name} is given twice`);
+    if (equals !== -1) sent.set(name, word.slice(equals + 1));
+    else if (takesNextWord(name, words[at + 1])) sent.set(name, words[++at] ?? "");
+    else if (isBare(name)) sent.set(name, "");
+    else throw new UsageError(`--${name} takes ${FLAGS[name].takes}`);
+  }
+  const values = new Map<FlagName, unknown>();
+  for (const name of names()) {
+    const variable = variableOf(name);
+    const fromCommand = sent.get(name);
+    const asked = fromCommand ?? nonEmpty(env[variable]) ?? portOf(name, env);
+    if (asked === undefined) {
+      values.set(name, FLAGS[name].fallback);
+      continue;
+    }
+    if (NOT_AVAILABLE.has(name)) throw new UsageError(`--${name} is not available yet`);
+    values.set(name, readValue(name, asked, fromCommand === undefined ? variable : `--${name}`));
+  }
+  const flags = Object.fromEntries(values) as Flags;
+  refuseCombinations(flags, sent.has("data") || nonEmpty(env[variableOf("data")]) !== undefined);
+  return { kind: "run", flags };
+}
+
+function refuseCombinations(flags: Flags, dataIsNamed: boolean): void {
+  if (flags["in-memory"] && dataIsNamed)
+    throw new UsageError("--in-memory keeps no data, so --data does not go with it");
+  const { hostname } = flags.listen;
+  const asks = [flags.token, flags["jwt-secret"], flags["jwt-secret-file"], flags["jwt-keys"]].some(
+    (way) => way !== null,
+  );
+  if (!isLoopback(hostname) && !asks && !flags.insecure) {
+    throw new UsageError(
+      `--listen ${hostname} lets other machines in, and nobody is asked for a token: set --token or --jwt-secret-file, or --insecure`,
+    );
+  }
+}
+
+function isLoopback(hostname: string): boolean {
+  return hostname === "localhost" || hostname === "::1" || /^127\.\d+\.\d+\.\d+$/.test(hostname);
+}
+
+/** The text of `--help`. */
+export function helpText(): string {
+  const rows = names().map((name) => {
+    const takes = FLAGS[name].takes;
+    const how = takes === null ? `--${name}` : isBare(name) ? `--${name}[=${takes}]` : `--${name} ${takes}`;
+    const fallback = shown(FLAGS[name].fallback);
+    const end = NOT_AVAILABLE.has(name) ? " (not available yet)" : fallback === "" ? "" : ` (${fallback})`;
+    return [how, `${FLAGS[name].help}${end}`] as const;
+  });
+  rows.push(["--help", "prints this"], ["--version", "prints the version"]);
+  const width = Math.max(...rows.map(([how]) => how.length));
+  return [
+    "fenec: a job-queue database server",
+    "",
+    ...rows.map(([how, help]) => `  ${how.padEnd(width)}  ${help}`),
+    "",
+    "Each flag is an environment variable as well: --max-body is FENEC_MAX_BODY. PORT=n is --listen 127.0.0.1:n.",
+    "",
+  ].join("\n");
+}
+
+function shown(fallback: unknown): string {
+  if (fallback === null || fallback === false) return "";
+  if (fallback === true) return "on";
+  if (typeof fallback !== "object") return String(fallback);
+  return "kind" in fallback ? String(fallback.kind) : addressText(fallback as Address);
+}
+
+export function addressText({ hostname, port }: Address): string {
+  return hostname.includes(":") ? `[${hostname}]:${port}` : `${hostname}:${port}`;
+}
+
+function names(): FlagName[] {
+  return Object.keys(FLAGS) as FlagName[];
+}
+
+function knownName(word: string): FlagName {
+  if (word.startsWith("--")) {
+    const name = word.slice(2);
+    if (Object.hasOwn(FLAGS, name)) return name as FlagName;
+    const near = nearestWord(name, names());
+    const hint = near === undefined ? "--help lists them all" : `did you mean --${near}?`;
+    throw new UsageError(`there is no flag ${word}: ${hint}`);
+  }
+  throw new UsageError(`${JSON.stringify(word)} is no flag: they begin with --, and --help lists them all`);
+}
+
+/** A flag that means something without a value. */
+function isBare(name: FlagName): boolean {
+  return FLAGS[name].takes === null || name === "cors";
+}
+
+function takesNextWord(name: FlagName, next: string | undefined): boolean {
+  if (next === undefined) return false;
+  if (name === "cors") return next === "*" || next.includes("://");
+  // A value may begin with a dash (a token does as it likes), a flag's name not be one.
+  return FLAGS[name].takes !== null && !Object.hasOwn(FLAGS, next.replace(/^--/, ""));
+}
+
+function readValue(name: FlagName, asked: string, where: string): unknown {
+  try {
+    return FLAGS[name].read(asked);
+  } catch (error) {
+    if (!(error instanceof WrongValue)) throw error;
+    throw new UsageError(`${where} takes ${error.message}, not ${JSON.stringify(asked)}`);
+  }
+}
+
+function variableOf(name: FlagName): string {
+  return `FENEC_${name.toUpperCase().replaceAll("-", "_")}`;
+}
+
+function portOf(name: FlagName, env: Readonly<Record<string, string | undefined>>): string | undefined {
+  const { PORT: port } = env;
+  return name === "listen" && port !== undefined && port !== "" ? `127.0.0.1:${port}` : undefined;
+}
+
+function nonEmpty(text: string | undefined): string | undefined {
+  return text === "" ? undefined : text;
+}
+
+class WrongValue extends Error {}
+
+function flag<T>(takes: string, fallback: T, help: string, read: (text: string) => T): Flag<T> {
+  return { takes, fallback, help, read };
+}
+
+/** One whose value may be left out; `read` is given an empty text then. */
+function optional<T>(takes: string, fallback: T, help: string, read: (text: string) => T): Flag<T> {
+  return { takes, fallback, help, read };
+}
+
+function on(help: string): Flag<boolean> {
+  return { takes: null, fallback: false, help, read: (sent) => sent === "" || onOff(sent) };
+}
+
+function onOff(sent: string): boolean {
+  if (/^(on|true|yes|1)$/i.test(sent)) return true;
+  if (/^(off|false|no|0)$/i.test(sent)) return false;
+  throw new WrongValue("on or off");
+}
+
+function text(sent: string): string {
+  if (sent === "") throw new WrongValue("something");
+  return sent;
+}
+
+function count(sent: string): number {
+  const number = /^\d+$/.test(sent) ? Number(sent) : Number.NaN;
+  if (!Number.isSafeInteger(number)) throw new WrongValue("a whole number from 0");
+  return number;
+}
+
+function seconds(sent: string): number {
+  const number = /^\d+$/.test(sent) ? Number(sent) : 0;
+  if (number < 1 || !Number.isSafeInteger(number * 1_000)) throw new WrongValue("a whole number of seconds from 1");
+  return number;
+}
+
+/** The runtime takes no more than 255. */
+function idleSeconds(sent: string): number {
+  const number = /^\d+$/.test(sent) ? Number(sent) : 0;
+  if (number < 1 || number > 255) throw new WrongValue("a whole number of seconds from 1 to 255");
+  return number;
+}
+
+const UNITS = new Map([
+  ["", 1],
+  ["kb", 1024],
+  ["mb", 1024 ** 2],
+  ["gb", 1024 ** 3],
+]);
+
+function bytes(sent: string): number {
+  const [, digits = "", unit = ""] = /^(\d+)([kmg]b)?$/i.exec(sent) ?? [];
+  const number = digits === "" ? 0 : Number(digits) * (UNITS.get(unit.toLowerCase()) ?? 1);
+  if (number < 1 || !Number.isSafeInteger(number))
+    throw new WrongValue("a number of bytes, such as 1048576, 64mb or 2gb");
+  return number;
+}
+
+function address(sent: string): Address {
+  const words = "<host>:<port>, such as 127.0.0.1:8080";
+  const colon = sent.lastIndexOf(":");
+  const host = colon === -1 ? "127.0.0.1" : sent.slice(0, colon);
+  const port = sent.slice(colon + 1);
+  const hostname = host.startsWith("[") && host.endsWith("]") ? host.slice(1, -1) : host;
+  if (hostname === "" || (hostname === host && host.includes(":"))) throw new WrongValue(words);
+  if (!/^\d{1,5}$/.test(port) || Number(port) > 65_535) throw new WrongValue(words);
+  return { hostname, port: Number(port) };
+}
+
+function sync(sent: string): SyncPolicy {
+  if (sent === "always" || sent === "off") return { kind: sent };
+  if (/^[1-9]\d{0,8}$/.test(sent)) return { kind: "every", ms: Number(sent) };
+  throw new WrongValue("always, off, or a number of milliseconds");
+}
+
+function origin(sent: string): string {
+  if (sent === "" || sent === "*" || /^(on|true|yes|1)$/i.test(sent)) return "*";
+  if (/^[a-z][a-z0-9+.-]*:\/\/[^/\s]+$/i.test(sent)) return sent;
+  throw new WrongValue("one origin, such as https://app.example.com, or *");
+}
