@@ -82,7 +82,8 @@ test("a change number is found near enough, and never behind the frame looked fo
     log.append(encode(`${i}`.padEnd(2_000)), i * 3, 0, false);
     if (i % 50 === 0) await log.sync();
   }
-  const second = again((await log.close(), disk.files()));
+  await log.close();
+  const second = again(disk.files());
   for (const one of [log, second.log]) {
     for (let seq = 0; seq <= 1_500; seq += 7) {
       const near = one.positionNear(seq);
