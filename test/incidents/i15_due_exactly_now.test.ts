@@ -1,0 +1,39 @@
+/**
+ * A message was hidden for a millisecond longer than it should be, and a timer that fired a moment early found nothing and
+ * armed itself again for no time at all, over and over. https://github.com/arafato/azurite/issues/117
+ *
+ * Right: due at T means taken at T, not before and not a millisecond after, and a claim held for it looks once.
+ */
+
+import { expect, test } from "bun:test";
+import { readExact } from "../harness/exact_json.ts";
+import { jobsOf, startOnTestClock, testHeld } from "./queue.ts";
+
+test("a job is taken at its time, a lease ends at its end", async () => {
+  await using queue = await startOnTestClock();
+  const dueMs = (await queue.server.now()) + 1;
+  await queue.server.run("put jobs {payload: 1, run_at: $1, attempts: 0}", [dueMs]);
+  expect(await queue.claim("w:1", 1, 1_000)).toEqual([]);
+  await queue.server.advance(1);
+  expect((await queue.claim("w:2", 1, 1_000)).length).toBe(1);
+  await queue.server.advance(999);
+  expect(await queue.claim("w:3", 1, 1_000)).toEqual([]);
+  await queue.server.advance(1);
+  expect((await queue.claim("w:4", 1, 1_000)).map(({ attempts }) => attempts)).toEqual([2]);
+});
+
+testHeld("a held claim runs once, at that time, and looks once", async () => {
+  await using queue = await startOnTestClock();
+  const dueMs = (await queue.server.now()) + 1_000;
+  await queue.server.run("put jobs {payload: 1, run_at: $1, attempts: 0}", [dueMs]);
+  const held = queue.hold("w:1", 1, 1_000, 30_000);
+  while ((await queue.server.metric("fenec_held_claims")) !== 1);
+  const looks = (await queue.server.metric("fenec_held_looks_total")) ?? Number.NaN;
+  await queue.server.advance(999);
+  expect(held.answered).toBe(false);
+  expect(await queue.server.metric("fenec_held_looks_total")).toBe(looks);
+  await queue.server.advance(1);
+  expect(jobsOf(readExact((await held.answer).body)).map(({ attempts }) => attempts)).toEqual([1]);
+  expect(((await queue.server.metric("fenec_held_looks_total")) ?? Number.NaN) - looks).toBeLessThanOrEqual(1);
+  expect(await queue.server.metric("fenec_held_runs_total")).toBe(1);
+});
