@@ -138,8 +138,11 @@ export function readItems(r: Reader): SelectItem[] {
       items.push({ kind: "star" });
       continue;
     }
+    const lifted = r.lifted;
     const expr = readExpression(r);
     const as = r.takeWord("as") ? r.name("a column's name") : null;
+    // The text of a column without a name is its name, and a literal was part of it.
+    if (as === null && r.lifted > lifted) r.fail("a text with its literals in it");
     items.push({ kind: "item", expr, as, text: as ?? columnText(expr) });
   } while (r.take(44));
   return items;

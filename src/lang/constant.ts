@@ -7,7 +7,7 @@ import { assert } from "../base/assert.ts";
 import { Float, Json, type Value } from "../value/value.ts";
 import type { ConstExpr, Expr } from "./ast.ts";
 
-export function constantOf(expr: Expr): Value {
+function constantOf(expr: Expr): Value {
   assert(expr.kind === "const", "a constant");
   return expr.value;
 }
@@ -18,11 +18,18 @@ export function listConstant(items: readonly Expr[]): ConstExpr {
 
 export function objectConstant(entries: readonly { readonly key: string; readonly value: Expr }[]): ConstExpr {
   let text = "{";
-  for (const { key, value } of entries) {
-    if (text.length > 1) text += ",";
-    text += `${JSON.stringify(key)}:${constantJson(constantOf(value))}`;
-  }
+  for (const { key, value } of entries) text += entryJson(text, key, constantOf(value));
   return { kind: "const", value: new Json(`${text}}`) };
+}
+
+export function objectValue(keys: readonly string[], values: readonly Value[]): Value {
+  let text = "{";
+  for (let i = 0; i < keys.length; i++) text += entryJson(text, keys[i] as string, values[i] as Value);
+  return new Json(`${text}}`);
+}
+
+function entryJson(before: string, key: string, value: Value): string {
+  return `${before.length > 1 ? "," : ""}${JSON.stringify(key)}:${constantJson(value)}`;
 }
 
 /** The json text of what a literal can be. */

@@ -51,13 +51,13 @@ export function readType(r: Reader): FieldType {
   const word = r.peekWord();
   let type = TYPES.get(word);
   if (type === undefined) {
-    for (const known of TYPES.keys()) r.note(`\`${known}\``);
     if (word === "") r.fail("a type");
     if (UNSUPPORTED_TYPES.has(word)) r.refuse("unsupported", `the type \`${word}\` is not supported`);
     const near = nearestWord(word, [...TYPES.keys(), ...TYPE_ALIASES.keys()]);
     const meant = near === undefined ? undefined : (TYPE_ALIASES.get(near) ?? near);
-    const hint = meant === undefined ? "" : `; did you mean \`${meant}\`?`;
-    r.refuse("syntax", `there is no type \`${r.shown(r.at)}\`${hint} Types are ${[...TYPES.keys()].join(", ")}`);
+    const hint = meant === undefined ? "." : `; did you mean \`${meant}\`?`;
+    const known = [...TYPES.keys()];
+    r.refuse("syntax", `there is no type \`${r.shown(at)}\`${hint} Types are ${known.join(", ")}`, at, known);
   }
   r.moveTo(r.at + word.length);
   if (lists > 0 && type.kind === "json") {
@@ -90,8 +90,9 @@ export function readIndexKind(r: Reader): IndexClause {
   if (kind === undefined) {
     if (UNSUPPORTED_INDEXES.has(word)) r.refuse("unsupported", `the index \`@${word}\` is not supported`);
     const near = nearestWord(word, INDEX_KINDS);
-    const hint = near === undefined ? "" : `; did you mean \`@${near}\`?`;
-    r.refuse("syntax", `there is no index \`@${word}\`${hint} Indexes are @hash, @unique, @sorted, @geo and @ttl(...)`);
+    const hint = near === undefined ? "." : `; did you mean \`@${near}\`?`;
+    const known = INDEX_KINDS.map((name) => (name === "ttl" ? "@ttl(...)" : `@${name}`));
+    r.refuse("syntax", `there is no index \`@${r.shown(at + 1)}\`${hint} Indexes are ${known.join(", ")}`, at, known);
   }
   r.moveTo(at + 1 + word.length);
   if (kind !== "ttl") return { kind, ttlMs: 0, ttlText: "" };

@@ -29,7 +29,7 @@ export function readAssignments(r: Reader): Assignment[] {
     }
     if (entries.length < MANY_KEYS) {
       for (const entry of entries) {
-        if (entry.field === field && samePath(entry.keys, keys)) twice(r, r.input.slice(at, r.at), at);
+        if (entry.field === field && samePath(entry.keys, keys)) twice(r, r.input.slice(at, r.at).trimEnd(), at);
       }
     } else {
       seen ??= new Set(entries.map(pathIdentity));

@@ -517,6 +517,7 @@ export function readLifted(r: Reader): { readonly kind: "param"; readonly index:
     i++;
   }
   r.moveTo(i);
+  r.lifted++;
   return { kind: "param", index: LIFTED_BASE + number };
 }
 

@@ -11,7 +11,7 @@ const NO_GROUP: readonly Expr[] = Object.freeze([]);
 
 const CLAUSES = ["select", "where", "near", "order", "limit", "offset", "count", "group", "having", "require"];
 /** Clauses of other statements, which cannot be the start of a next one. */
-const FOREIGN = new Set(["returning", "else"]);
+const FOREIGN = new Set(["returning"]);
 
 /** From behind the verb on. */
 export function readGet(r: Reader): GetStatement {

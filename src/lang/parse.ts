@@ -1,11 +1,13 @@
 /**
- * FenecQL text to frozen nodes. A text that does not parse is a Refusal: `syntax` (with `line`, `column` and `expected`),
+ * FenecQL text to nodes, frozen where a cached plan may share them. A text that does not parse is a Refusal: `syntax` (with `line`, `column` and `expected`),
  * `too_deep`, `unsupported` for the parts of the language this server leaves out, `bad_clause` and `limit_passed`.
  */
 
 import type { Parser } from "parsimmon";
+import { CACHED_TEXT_LENGTH } from "../base/limits.ts";
 import type { Expr, Statement } from "./ast.ts";
 import { readExpression } from "./expression.ts";
+import { deepFreeze } from "./freeze.ts";
 import type { Lifted } from "./lift.ts";
 import { type Dialect, reading, spaceEnd } from "./reader.ts";
 import { type Grammar, statementGrammar } from "./statement.ts";
@@ -44,9 +46,12 @@ const ONE_LIFTED = statements(true, (grammar) => grammar.one);
 const CONDITION = condition(false);
 const POLICY_CONDITION = condition(true);
 
-function run<T>(pair: Pair<T>, text: string): T {
+function run<T extends object>(pair: Pair<T>, text: string): T {
   const reply = pair.quick._(text, 0);
-  if (reply.status) return reply.value;
+  if (reply.status) {
+    // A plan made from a longer text is kept by nobody, and freezing a thousand documents costs more than reading them.
+    return text.length <= CACHED_TEXT_LENGTH ? deepFreeze(reply.value) : reply.value;
+  }
   const again = pair.recording._(text, 0);
   if (again.status) return again.value;
   throw syntaxError(text, again.furthest, again.expected);

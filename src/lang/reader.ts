@@ -94,6 +94,21 @@ export function spaceEnd(text: string, from: number): number {
   return i;
 }
 
+/** Does the keyword `word`, given in lower case, stand at `from`, in any case? */
+export function isWordAt(text: string, word: string, from: number): boolean {
+  const end = from + word.length;
+  if (end > text.length) return false;
+  for (let i = 0; i < word.length; i++) {
+    if ((text.charCodeAt(from + i) | 32) !== word.charCodeAt(i)) return false;
+  }
+  return end === text.length || !continuesName(text, end);
+}
+
+function continuesName(text: string, index: number): boolean {
+  const c = text.charCodeAt(index);
+  return c < 128 ? ASCII[c] !== 0 : UNICODE_PART.test(String.fromCodePoint(text.codePointAt(index) ?? 0));
+}
+
 export class Reader {
   readonly input: string;
   readonly length: number;
@@ -108,6 +123,8 @@ export class Reader {
   containers = 0;
   /** `in (get ...)` around what is being read. */
   innerGets = 0;
+  /** Lifted literals read so far. */
+  lifted = 0;
   furthest = -1;
   expected: string[] = NO_EXPECTATIONS;
 
@@ -167,9 +184,9 @@ export class Reader {
   }
 
   /** Refuses the whole text with words of its own, which the place is put before. */
-  refuse(code: RefusalCode, words: string, at = this.at): never {
+  refuse(code: RefusalCode, words: string, at = this.at, expected: readonly string[] = []): never {
     const { line, column } = placeOf(this.input, at);
-    throw new Refusal(code, `line ${line}, column ${column}: ${words}`, { line, column, expected: [] });
+    throw new Refusal(code, `line ${line}, column ${column}: ${words}`, { line, column, expected });
   }
 
   /** Is the next character the ASCII character with this code? */
@@ -193,25 +210,15 @@ export class Reader {
 
   /** Is the next token this keyword (given in lower case), in any case? */
   isWord(word: string): boolean {
-    return this.isWordAt(word, this.at);
+    return isWordAt(this.input, word, this.at);
   }
 
   isWordAt(word: string, from: number): boolean {
-    const end = from + word.length;
-    if (end > this.length) return false;
-    for (let i = 0; i < word.length; i++) {
-      if ((this.input.charCodeAt(from + i) | 32) !== word.charCodeAt(i)) return false;
-    }
-    return end === this.length || !this.continuesName(end);
-  }
-
-  private continuesName(index: number): boolean {
-    const c = this.input.charCodeAt(index);
-    return c < 128 ? ASCII[c] !== 0 : UNICODE_PART.test(String.fromCodePoint(this.input.codePointAt(index) ?? 0));
+    return isWordAt(this.input, word, from);
   }
 
   takeWord(word: string): boolean {
-    if (this.isWordAt(word, this.at)) {
+    if (isWordAt(this.input, word, this.at)) {
       this.moveTo(this.at + word.length);
       return true;
     }

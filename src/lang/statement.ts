@@ -48,12 +48,24 @@ export interface Grammar {
 export function statementGrammar(dialect: Dialect): Grammar {
   const read = <T>(walk: (r: Reader) => T): Parser<T> => reading(dialect, walk);
 
-  const word = (text: string): Parser<string> => read((r) => (r.needWord(text), text));
+  const word = (text: string): Parser<string> =>
+    read((r) => {
+      r.needWord(text);
+      return text;
+    });
   const maybe = (...texts: [string, ...string[]]): Parser<boolean> =>
     alt(seqWords(texts.map(word)).result(true), succeed(false));
   const seqWords = (words: Parser<string>[]): Parser<unknown> => Parsimmon.seq(...words);
-  const symbol = (text: string): Parser<string> => read((r) => (r.need(text.charCodeAt(0)), text));
-  const noise = (text: string): Parser<null> => read((r) => (takeNoise(r, text), null));
+  const symbol = (text: string): Parser<string> =>
+    read((r) => {
+      r.need(text.charCodeAt(0));
+      return text;
+    });
+  const noise = (text: string): Parser<null> =>
+    read((r) => {
+      takeNoise(r, text);
+      return null;
+    });
   const named = (what: string): Parser<Named> => read((r) => ({ at: r.at, name: r.name(what) }));
 
   const collection = named("a collection's name");
@@ -267,7 +279,7 @@ export function statementGrammar(dialect: Dialect): Grammar {
 
   const semicolons = read((r) => {
     r.at = spaceEnd(r.input, r.at);
-    while (r.take(59));
+    while (r.is(59)) r.moveTo(r.at + 1);
     return null;
   });
   const end = read((r) => {

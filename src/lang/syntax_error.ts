@@ -6,7 +6,8 @@ import { placeOf } from "./place.ts";
 import { nameEnd } from "./reader.ts";
 
 const SHOWN = 30;
-const STATEMENT_WORDS = new Set(["`get`", "`put`"]);
+const STATEMENT_WORD =
+  /^(?:get|select|put|insert|set|update|del|delete|create|drop|alter|explain|describe|collections|compact)$/i;
 
 /** `expected` holds words in backticks for keywords and symbols, plain words for kinds of things. */
 export function syntaxError(text: string, offset: number, expected: readonly string[]): Refusal {
@@ -18,16 +19,10 @@ export function syntaxError(text: string, offset: number, expected: readonly str
   let words = `line ${line}, column ${column}: found ${foundAt(text, offset)}`;
   if (meant !== undefined) words += `; did you mean \`${meant}\`?`;
   if (expected.length > 0) words += `${meant === undefined ? ", e" : " E"}xpected ${listed(expected)}`;
-  if (expected.includes("the end of the text") && STATEMENT_WORDS.size > 0 && startsStatement(word)) {
+  if (expected.includes("the end of the text") && STATEMENT_WORD.test(word)) {
     words += "; a text holds one statement";
   }
   return new Refusal("syntax", words, { line, column, expected });
-}
-
-function startsStatement(word: string): boolean {
-  return /^(get|select|put|insert|set|update|del|delete|create|drop|alter|explain|describe|collections|compact)$/i.test(
-    word,
-  );
 }
 
 /** What stands at `offset`, cut to a readable length. */
