@@ -5,7 +5,10 @@ import { groupsOf, readCases, textOf } from "./harness/case_file.ts";
 import { runHttpCase } from "./harness/http_case.ts";
 import { Spares } from "./harness/server.ts";
 
-/** Groups whose part of the server is not built yet: each is taken off the list with the part that makes it pass. */
+/**
+ * Groups, and single cases as `group: name`, whose part of the server is not built yet: each is taken off the list with the
+ * part that makes it pass.
+ */
 const NOT_BUILT: ReadonlySet<string> = new Set([
   "waits",
   "waits-refused",
@@ -21,6 +24,10 @@ const NOT_BUILT: ReadonlySet<string> = new Set([
   "policy-transitions",
   "feed",
   "replica",
+  // Scoped tokens:
+  "changes: a scoped stream hears of its own rows alone",
+  // Held claims:
+  "protocol: connections past the ceiling are 503",
 ]);
 
 const spares = new Spares({ flags: ["--in-memory"] });
@@ -29,7 +36,10 @@ afterAll(() => spares.close());
 
 for (const [group, cases] of groupsOf(readCases("http.jsonl"))) {
   describe(group, () => {
-    const declare = NOT_BUILT.has(group) ? test.todo : test;
-    for (const one of cases) declare(textOf(one, "name"), () => runHttpCase(one, spares));
+    for (const one of cases) {
+      const name = textOf(one, "name");
+      const declare = NOT_BUILT.has(group) || NOT_BUILT.has(`${group}: ${name}`) ? test.todo : test;
+      declare(name, () => runHttpCase(one, spares));
+    }
   });
 }
