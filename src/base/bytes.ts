@@ -249,7 +249,7 @@ export class ByteReader {
   bytes(): Uint8Array {
     const length = this.varint();
     const at = this.take(length);
-    return Uint8Array.prototype.slice.call(this.buffer, at, at + length);
+    return new Uint8Array(this.buffer.subarray(at, at + length));
   }
 
   private take(count: number): number {

@@ -21,8 +21,8 @@ function doubleOf(value: Int | Float): number {
   return value instanceof Float ? value.n : Number(value);
 }
 
-function mismatch(verb: string, a: Value, joint: string, b: Value): never {
-  throw new Refusal("bad_value", `cannot ${verb} ${kindWords(a)} ${joint} ${kindWords(b)}`);
+function mismatch(verb: string, first: Value, joint: string, second: Value): never {
+  throw new Refusal("bad_value", `cannot ${verb} ${kindWords(first)} ${joint} ${kindWords(second)}`);
 }
 
 function int(n: bigint): Int {
@@ -75,7 +75,7 @@ export function subtract(a: Value, b: Value): Value {
     if (isInt(b)) return shifted(a.ms, b, -1);
     if (b instanceof Time) return a.ms - b.ms;
   }
-  mismatch("subtract from", a, "the value", b);
+  mismatch("subtract", b, "from", a);
 }
 
 export function multiply(a: Value, b: Value): Value {

@@ -597,8 +597,12 @@ function findKey(text: string, at: number, key: string): number {
   for (;;) {
     const end = skipString(text, i);
     const keySize = end - i - 2;
-    // A key written with escapes is longer than the key it stands for.
-    if (keySize === size ? text.startsWith(key, i + 1) : keySize > size && isEscapedKey(text, i + 1, end - 1, key)) {
+    // A key written with escapes is longer than the key it stands for; one with a backslash of its own has escapes.
+    if (
+      keySize === size
+        ? text.startsWith(key, i + 1) && !key.includes("\\")
+        : keySize > size && isEscapedKey(text, i + 1, end - 1, key)
+    ) {
       return end + 1;
     }
     i = skipValue(text, end + 1);
