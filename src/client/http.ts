@@ -6,7 +6,17 @@
 
 import { FenecError, refuse } from "./error.ts";
 import { type Ints, readJson, writeJson } from "./json.ts";
-import { type Answer, from, type Query, type SendOptions, type Statement } from "./query.ts";
+import {
+  type Answer,
+  type BatchAnswer,
+  type Batchable,
+  type BatchResult,
+  type Database,
+  from,
+  type Query,
+  type SendOptions,
+  type Statement,
+} from "./query.ts";
 import type { LooseSchema, SchemaOf } from "./schema.ts";
 
 /** The part of `fetch` the client uses. */
@@ -23,25 +33,6 @@ export interface ConnectOptions {
   readonly ints?: Ints | undefined;
 }
 
-/** What one statement of a batch answered: `{affected}`, `{rows}` or `{message}`. */
-export interface BatchResult {
-  readonly affected?: number;
-  readonly rows?: readonly Readonly<Record<string, unknown>>[];
-  readonly message?: string;
-}
-
-export interface BatchAnswer {
-  readonly results: readonly BatchResult[];
-  readonly seq: number | null;
-  readonly replayed: boolean;
-}
-
-/** A statement for a batch: a chain (its read), a text, or a text with parameters (`toUpdate`, `toInsert`, ... give it). */
-export type Batchable = string | Statement | { toFenecQL(): Statement };
-
-/** The longest wait a server keeps; more is cut to it there. */
-export const WAIT_MS = 30_000;
-
 /** A client of the server at `url`. Sends nothing yet. */
 export function connect<S extends SchemaOf<S> = LooseSchema>(url: string, options: ConnectOptions = {}): FenecHttp<S> {
   return new FenecHttp<S>(url.replace(/\/+$/, ""), options, { seq: null }, undefined);
@@ -52,7 +43,7 @@ interface Shared {
   seq: number | null;
 }
 
-export class FenecHttp<S = LooseSchema> {
+export class FenecHttp<S = LooseSchema> implements Database {
   readonly url: string;
   readonly #options: ConnectOptions;
   readonly #shared: Shared;

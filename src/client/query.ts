@@ -45,9 +45,26 @@ export type Answer<R = Readonly<Record<string, unknown>>> =
   | { readonly kind: "affected"; readonly count: number; readonly seq: number | null; readonly replayed: boolean }
   | Readonly<Record<string, unknown>>;
 
+/** What one statement of a batch answered: `{affected}`, `{rows}` or `{message}`. */
+export interface BatchResult {
+  readonly affected?: number;
+  readonly rows?: readonly Readonly<Record<string, unknown>>[];
+  readonly message?: string;
+}
+
+export interface BatchAnswer {
+  readonly results: readonly BatchResult[];
+  readonly seq: number | null;
+  readonly replayed: boolean;
+}
+
+/** A statement for a batch: a chain (its read), a text, or a text with parameters (`toUpdate`, `toInsert`, ... give it). */
+export type Batchable = string | Statement | { toFenecQL(): Statement };
+
 /** Where a chain is run. */
 export interface Database {
   run(text: string, params?: readonly unknown[], options?: SendOptions): Promise<Answer>;
+  batch(statements: readonly Batchable[], options?: SendOptions): Promise<BatchAnswer>;
 }
 
 export type Operator =
