@@ -4,7 +4,7 @@ import { TIME_MAX_MS, TIME_MIN_MS } from "../base/limits.ts";
 import { Refusal } from "../base/refusal.ts";
 import { readJson } from "../value/json.ts";
 import { parseTime } from "../value/time.ts";
-import { typeText } from "../value/types.ts";
+import { cellToValue, fitCell, typeText } from "../value/types.ts";
 import { type FieldType, Json, Time, type Value } from "../value/value.ts";
 
 const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
@@ -31,7 +31,7 @@ export function typedValue(type: FieldType, text: string, where: string): Value 
     case "geo": {
       const value = jsonOrText(text);
       if (!(value instanceof Json) || !value.isList) throw misfit(type, text, where, "a json list");
-      return value;
+      return type.kind === "list" ? value : cellToValue(type, fitCell(type, value, where));
     }
   }
 }
