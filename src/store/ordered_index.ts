@@ -1,7 +1,9 @@
 /**
  * An index whose keys have an order: `sorted`, `ttl`, `hash` and `unique` alike. The kinds differ in what they promise,
- * not in how they are kept: equality over the counted tree costs a hash table's lookup in practice and half its memory,
- * and a tree may hold a value twice for a moment, as a swap of two unique values or a replay over a fuzzy snapshot does.
+ * not in how they are kept. A hash table would answer an equality over a million texts in 0.5 us where the tree takes 1
+ * to 4, in the same memory; but it stands still for 0.5 s whenever it has grown or shed its deleted entries, and a tree
+ * never does. A tree may also hold a unique value twice for a moment, as a swap of two values or a replay over a fuzzy
+ * snapshot does.
  *
  * The key of a row is the cell of the index's field, or what its path leads to in that cell; null is a key like any
  * other and comes first. Rows with equal keys come by ascending id, whichever way a walk goes.
@@ -87,25 +89,6 @@ export class OrderedIndex {
     this.#tree.ascend(key, -Infinity, (row) => {
       if (this.compare(this.keyOf(row), key) === 0) found = row;
       return false;
-    });
-    return found;
-  }
-
-  /**
-   * Two rows that hold one value, null aside: why an index over them cannot be unique. The least such value's lowest two
-   * ids.
-   */
-  duplicate(): { key: Key; first: Row; second: Row } | undefined {
-    let before: Row | undefined;
-    let found: { key: Key; first: Row; second: Row } | undefined;
-    this.walk(NOT_NULL_RANGE, false, (row) => {
-      const key = this.keyOf(row);
-      if (before !== undefined && this.compare(this.keyOf(before), key) === 0) {
-        found = { key, first: before, second: row };
-        return false;
-      }
-      before = row;
-      return true;
     });
     return found;
   }

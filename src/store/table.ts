@@ -259,11 +259,14 @@ export class Table {
   #fill(rows: readonly Row[]): void {
     const { rows: tree, indexes } = this.#state;
     const ids = new Float64Array(rows.length);
-    for (let i = 0; i < rows.length; i++) ids[i] = rows[i]?.[0] as number;
+    let bytes = 0;
+    for (let i = 0; i < rows.length; i++) {
+      const row = rows[i] as Row;
+      ids[i] = row[0] as number;
+      bytes += contentBytes(row);
+    }
     tree.load(ids, rows);
     for (const index of indexes) index.load(rows);
-    let bytes = 0;
-    for (const row of rows) bytes += contentBytes(row);
     this.#dataBytes += bytes;
     this.#scale.bytes += bytes + rows.length * this.#state.fixedBytes;
   }

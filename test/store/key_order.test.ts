@@ -1,5 +1,7 @@
 import { expect, test } from "bun:test";
 import { orderOfKeys, orderOfNumbers } from "../../src/store/key_order.ts";
+import { Float } from "../../src/value/value.ts";
+import { plainOrder as plainKeyOrder } from "./model.ts";
 import { withRandom } from "./random.ts";
 
 function plainOrder(keys: readonly number[]): number[] {
@@ -31,6 +33,27 @@ test("random numbers come in a plain sort's order", () => {
       const expected = plainOrder(keys);
       expect([...orderOfNumbers(Float64Array.from(keys))]).toEqual(expected);
       expect([...orderOfKeys(keys, (a, b) => a - b)]).toEqual(expected);
+    }
+  });
+});
+
+test("random texts and numbers of all kinds come in a plain sort's order", () => {
+  const units = ["a", "b", "z", "\u0000", "\u00fe", "\u00ff", "\u0100", "\ud7ff", "\ue000", "\uffff", "😀", "𝒜"];
+  withRandom((random) => {
+    for (let round = 0; round < 200; round++) {
+      const prefix = random.pick(["", "", "user:", "é:", "😀:", "\uffff"]);
+      const distinct = 1 + random.below(12);
+      const text = () => prefix + Array.from({ length: random.below(9) }, () => units[random.below(distinct)]).join("");
+      const number = () => random.pick([random.below(9) - 4, 0.5, -0, 2n ** 53n, 2n ** 53n + 1n, -(2n ** 60n)]);
+      const json = () => {
+        const n = number();
+        return typeof n === "number" && !Number.isInteger(n) ? new Float(n) : n;
+      };
+      const kinds = [text, json, () => (random.chance(0.5) ? text() : json()), () => random.chance(0.5)];
+      const kind = kinds[round % kinds.length] as () => ReturnType<typeof text | typeof json> | boolean;
+      const keys = Array.from({ length: random.below(200) }, () => (random.chance(0.1) ? null : kind()));
+      const expected = keys.map((_, i) => i).sort((a, b) => plainKeyOrder(keys[a] ?? null, keys[b] ?? null) || a - b);
+      expect([...orderOfKeys(keys, plainKeyOrder)]).toEqual(expected);
     }
   });
 });

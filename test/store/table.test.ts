@@ -155,18 +155,14 @@ describe("ordered indexes", () => {
     store.check();
   });
 
-  test("the two rows that keep an index from being unique are named", () => {
-    const { store, table } = made(field("key", "text", "sorted"));
+  test("a unique index over a value held twice is found out", () => {
+    const { store } = made(field("key", "text", "sorted"));
     put(store, [1, null], [2, null], [3, "z"], [4, "m"], [7, "z"], [9, "m"], [11, "m"]);
-    const found = table.index("key", [])?.duplicate();
-    expect([found?.key, found?.first[0], found?.second[0]]).toEqual(["m", 4, 9]);
-    expect(() => {
-      alter(store, (schema) => ({
-        schema: { ...schema, indexes: schema.indexes.map((one) => ({ ...one, kind: "unique" as const })) },
-        from: [0, 1],
-      }));
-      store.check();
-    }).toThrow("3 times");
+    alter(store, (schema) => ({
+      schema: { ...schema, indexes: schema.indexes.map((one) => ({ ...one, kind: "unique" as const })) },
+      from: [0, 1],
+    }));
+    expect(() => store.check()).toThrow("3 times");
   });
 
   test("ints past the safe ones keep their order", () => {
