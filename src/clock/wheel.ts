@@ -50,6 +50,11 @@ export class TimerWheel {
     return this.#size;
   }
 
+  /** The clock's time. */
+  get now(): number {
+    return this.#clock.now();
+  }
+
   /** Calls `run` once `now()` is at or past `atMs`, never within this call. */
   add(atMs: number, run: () => void): Moment {
     const moment = new Moment(Math.max(Math.ceil(atMs), this.#turnedMs), this.#added++, run);

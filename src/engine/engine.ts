@@ -42,6 +42,13 @@ export interface EngineParts {
   readonly compact: () => void;
 }
 
+export interface Prepared {
+  readonly statement: Statement;
+  readonly plan: Plan;
+  /** What a run of it would read now. */
+  readonly env: () => Env;
+}
+
 const NO_PARAMS: readonly Value[] = [];
 
 export class Engine implements EngineContract {
@@ -131,6 +138,22 @@ export class Engine implements EngineContract {
     }
     const outcomes = ran.map(({ result, plan }) => new StatementOutcome(result, plan.isWrite, this.#seq));
     return { outcomes, seq: this.#seq, wrote: documents, isRead: ran.every(({ plan }) => !plan.isWrite) };
+  }
+
+  /** A text as a statement, before anything is looked up. Throws Refusal. */
+  statementOf(text: string): Statement {
+    return this.#parse(text).shape.statement;
+  }
+
+  /** A statement parsed and planned but not run: what a held claim is told by. Throws Refusal. */
+  prepare(request: BatchRequest, context: RequestContext): Prepared {
+    const parsed = this.#parse(request.text);
+    const { plan } = this.#prepare(parsed, request.params, context);
+    return {
+      statement: parsed.shape.statement,
+      plan,
+      env: () => this.#prepare(parsed, request.params, context).env,
+    };
   }
 
   durable(): Promise<void> | undefined {

@@ -52,6 +52,8 @@ export class Filter {
   readonly alive: Test | undefined;
   /** Slots of the plain fields that a condition at the top keeps from null. */
   readonly notNull: ReadonlySet<number>;
+  /** Plain fields a condition at the top pins to a constant, index or none: what a held claim is found by. */
+  readonly pins: readonly { readonly slot: number; readonly key: (row: Row, env: Env) => unknown }[];
 
   constructor(table: Table, where: Expr | null, compiler: ExpressionCompiler) {
     const parts = where === null ? [] : where.kind === "and" ? where.of : [where];
@@ -63,6 +65,7 @@ export class Filter {
       if (field !== null && field.keys.length === 0) notNull.add(field.slot);
     }
     this.notNull = notNull;
+    this.pins = parts.flatMap((part) => pinOf(part, compiler));
     const ttl = table.ttl;
     if (ttl !== undefined && !(where !== null && mentionsExpired(where))) {
       const { slot, ttlMs } = ttl;
@@ -129,6 +132,22 @@ function binaryAccess(table: Table, expr: BinaryExpr, compiler: ExpressionCompil
   return {};
 }
 
+function pinOf(expr: Expr, compiler: ExpressionCompiler): { slot: number; key: (row: Row, env: Env) => unknown }[] {
+  if (expr.kind !== "binary" || expr.op !== "=") return [];
+  for (const [side, other] of [
+    [expr.left, expr.right],
+    [expr.right, expr.left],
+  ] as const) {
+    if (side.kind !== "path" || side.keys.length > 0) continue;
+    const field = compiler.compile(side).field;
+    const maker = field === null ? undefined : keyMaker(field.type);
+    if (field === null || maker === undefined || !maker.native) continue;
+    const constant = compiler.compile(other);
+    if (constant.constant) return [{ slot: field.slot, key: compiler.key(maker, constant) }];
+  }
+  return [];
+}
+
 /** The ordered index a field or path has, with how constants become its keys. */
 function targetOf(
   table: Table,
@@ -145,10 +164,16 @@ function targetOf(
   return index === undefined ? undefined : { index, maker };
 }
 
-function geoField(table: Table, expr: Expr, compiler: ExpressionCompiler): { field: string; slot: number } | undefined {
+function geoField(
+  table: Table,
+  expr: Expr,
+  compiler: ExpressionCompiler,
+  indexed = true,
+): { field: string; slot: number } | undefined {
   if (expr.kind !== "path" || expr.keys.length > 0) return undefined;
   const field = compiler.compile(expr).field;
-  if (field === null || field.type.kind !== "geo" || table.geo(field.name) === undefined) return undefined;
+  if (field === null || field.type.kind !== "geo") return undefined;
+  if (indexed && table.geo(field.name) === undefined) return undefined;
   return { field: field.name, slot: field.slot };
 }
 
@@ -171,11 +196,15 @@ function radiusAccess(table: Table, side: Expr, other: Expr, compiler: Expressio
   };
 }
 
-/** `distance(f, p)` with f under a geo index and p constant, either way round. */
+/**
+ * `distance(f, p)` with f a geo field and p constant, either way round. Over rows it is walked only where the field has a
+ * geo index; a held claim is found by its own point whether it has one or not.
+ */
 export function distanceFrom(
   table: Table,
   args: readonly Expr[],
   compiler: ExpressionCompiler,
+  indexed = true,
 ): { field: string; slot: number; point: (env: Env) => Point | null } | undefined {
   const [a, b] = args;
   if (a === undefined || b === undefined) return undefined;
@@ -183,7 +212,7 @@ export function distanceFrom(
     [a, b],
     [b, a],
   ] as const) {
-    const geo = geoField(table, field, compiler);
+    const geo = geoField(table, field, compiler, indexed);
     if (geo === undefined) continue;
     const from: Compiled = compiler.compile(other);
     if (!from.constant) continue;

@@ -17,7 +17,7 @@ import type { Compiled, ExpressionCompiler } from "./expression.ts";
 import { attempt } from "./filter.ts";
 
 /** Turns at `value - k + later`, for each value the field has. */
-interface Turn {
+export interface Turn {
   readonly table: Table;
   readonly slot: number;
   readonly field: string;
@@ -29,7 +29,8 @@ interface Turn {
 const EMPTY_ROW: Row = [];
 
 export class TimeSense {
-  readonly #turns: Turn[] = [];
+  /** Every way in which time alone changes the answer. */
+  readonly turns: Turn[] = [];
   /** Why a claim with this filter cannot be held: the part whose moment nobody can tell. Null: it can be. */
   problem: string | null = null;
 
@@ -44,33 +45,9 @@ export class TimeSense {
     if (ttl !== undefined) {
       const { slot, ttlMs } = ttl;
       const field = ttl.index.def.field;
-      this.#turns.push({ table, slot, field, k: () => -ttlMs, later: 0 });
+      this.turns.push({ table, slot, field, k: () => -ttlMs, later: 0 });
     }
     if (where !== null) this.#visit(table, where, compiler, tableOf);
-  }
-
-  /** Whether time alone can change the answer at all. */
-  get timed(): boolean {
-    return this.#turns.length > 0;
-  }
-
-  /**
-   * The first moment after `since` (epoch ms) at which the answer can change without a write: possibly past, if nobody
-   * asked meanwhile; undefined when only a write can change it. Early is possible, late is not.
-   */
-  next(since: number, env: Env): number | undefined {
-    let best: number | undefined;
-    for (const turn of this.#turns) {
-      const k = turn.k(env);
-      if (k === undefined) continue;
-      // v - k + later > since
-      const above = since + k - turn.later;
-      const value = leastAbove(turn, above);
-      if (value === undefined) continue;
-      const moment = value - k + turn.later;
-      if (best === undefined || moment < best) best = moment;
-    }
-    return best;
   }
 
   #visit(table: Table, root: Expr, compiler: ExpressionCompiler, tableOf: (name: string) => Table | undefined): void {
@@ -143,7 +120,7 @@ export class TimeSense {
         const value = attempt(() => bound.eval(EMPTY_ROW, env));
         return value instanceof Time ? value.ms - env.now : undefined;
       };
-      this.#turns.push({ table, slot: field.slot, field: field.name, k, later: strictLater ? 1 : 0 });
+      this.turns.push({ table, slot: field.slot, field: field.name, k, later: strictLater ? 1 : 0 });
       return true;
     }
     return false;
@@ -210,6 +187,15 @@ export function readsNow(root: Expr): boolean {
     }
   }
   return false;
+}
+
+/**
+ * The first moment after `since` at which a row turns: possibly past, if nobody asked meanwhile; undefined when only a
+ * write can make one. Early is possible, late is not.
+ */
+export function nextTurn(turn: Turn, k: number, since: number): number | undefined {
+  const value = leastAbove(turn, since + k - turn.later);
+  return value === undefined ? undefined : value - k + turn.later;
 }
 
 /** The least value of the field past `above`: a step of the index, or a look at every row where there is none. */

@@ -6,6 +6,7 @@ import type { Table } from "../store/table.ts";
 import { compareValues } from "../value/order.ts";
 import { compareCells } from "../value/types.ts";
 import type { Cell, Point, Row, Value } from "../value/value.ts";
+import { orderShape } from "./bound_text.ts";
 import type { Env } from "./env.ts";
 import type { Compiled, ExpressionCompiler } from "./expression.ts";
 import { distanceFrom } from "./filter.ts";
@@ -31,6 +32,10 @@ export type Walk =
 export class Order {
   readonly parts: readonly OrderPart[];
   readonly walk: Walk | null;
+  /** One key, the distance from a constant point, nearest first: whether the field has an index or not. */
+  readonly nearness: { readonly slot: number; readonly point: (env: Env) => Point | null } | null;
+  /** The order with its values left out: orders of one shape rank rows on one scale. */
+  readonly shape: string;
 
   constructor(table: Table, keys: readonly OrderKey[], compiler: ExpressionCompiler) {
     this.parts = keys.map((key) => {
@@ -40,6 +45,12 @@ export class Order {
       return { compiled, desc: key.desc, cells: plain ? compareCells(field.type) : null };
     });
     this.walk = walkOf(table, keys, this.parts, compiler);
+    this.shape = orderShape(keys);
+    const [key] = keys;
+    this.nearness =
+      keys.length === 1 && key !== undefined && !key.desc && key.expr.kind === "call" && key.expr.name === "distance"
+        ? (distanceFrom(table, key.expr.args, compiler, false) ?? null)
+        : null;
   }
 
   /**
@@ -69,6 +80,11 @@ export class Order {
       (a, b) => this.compareKeys(a.keys, b.keys) || (a.row[0] as number) - (b.row[0] as number),
     );
     return page.map((entry) => entry.row);
+  }
+
+  /** Whether `a` comes before `b`: less than 0. Equal rows come by id. */
+  compareRows(a: Row, b: Row, env: Env): number {
+    return this.compareKeys(this.keysOf(a, env), this.keysOf(b, env)) || (a[0] as number) - (b[0] as number);
   }
 
   keysOf(row: Row, env: Env): Value[] {

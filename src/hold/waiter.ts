@@ -1,0 +1,52 @@
+/** One held request: run once, found nothing, and kept until it writes or its wait is over. Answered exactly once. */
+
+import type { Refusal } from "../base/refusal.ts";
+import type { Moment } from "../clock/wheel.ts";
+import type { BatchOutcome, Outcome, RequestContext } from "../engine/contract.ts";
+import type { Prepared } from "../engine/engine.ts";
+import type { Line } from "./line.ts";
+
+export type Answer = Outcome | BatchOutcome;
+
+/** How a run went: an answer, or the refusal it ended in. */
+export type Run = { readonly answer: Answer } | { readonly refusal: Refusal };
+
+export interface HeldRequest {
+  /** Runs the request as it stands. Throws Refusal. */
+  readonly run: () => Answer;
+  readonly context: RequestContext;
+  /** The request's statements, planned over the schema as it is. */
+  readonly prepare: () => Prepared[];
+}
+
+export class Waiter {
+  readonly request: HeldRequest;
+  /** Rises with each request held: the least is held longest. */
+  readonly order: number;
+  /** What a run needs that others of its line may not: its `limit`s and `require`s. */
+  readonly need: string;
+  line: Line | null = null;
+  last: Run;
+  end: Moment | null = null;
+  readonly #settle: (run: Run) => void;
+  #answered = false;
+
+  constructor(request: HeldRequest, order: number, need: string, last: Run, settle: (run: Run) => void) {
+    this.request = request;
+    this.order = order;
+    this.need = need;
+    this.last = last;
+    this.#settle = settle;
+  }
+
+  get answered(): boolean {
+    return this.#answered;
+  }
+
+  /** The first answer stands. */
+  settle(run: Run): void {
+    if (this.#answered) return;
+    this.#answered = true;
+    this.#settle(run);
+  }
+}
