@@ -50,3 +50,7 @@ export const LOG_SEGMENT_BYTES = 64 * 1024 * 1024;
 export const LOG_PREALLOCATED_BYTES = 256 * 1024;
 /** Space kept back for the deletes and acks of a full disk. */
 export const LOG_RESERVE_BYTES = 1024 * 1024;
+/** A snapshot is due once this much was logged since the last one; half a segment keeps a small directory small. */
+export const CHECKPOINT_LOG_BYTES = LOG_SEGMENT_BYTES / 2;
+/** And once this time has gone by, if anything was written. */
+export const CHECKPOINT_MS = 15 * 60_000;

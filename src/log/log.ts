@@ -24,7 +24,7 @@ import { type Clock, WallClock } from "../clock/clock.ts";
 import { type Disk, type DiskFile, saysFull } from "./disk.ts";
 import { encodeFrame, FRAME_HEAD_BYTES, type Frame, UNKNOWN_BEHIND } from "./frame.ts";
 import { Reserve } from "./reserve.ts";
-import { MARK_BYTES, type Mark, scanLog } from "./scan.ts";
+import { MARK_BYTES, type Mark, scanInSteps } from "./scan.ts";
 import { encodeSegmentHead, SEGMENT_HEAD_BYTES, type SegmentHead, segmentName, walkSegment } from "./segment.ts";
 
 /** `always`: an answer waits for its sync. A number: a sync every so many ms. `off`: only when the log is closed. */
@@ -148,8 +148,21 @@ export class Log {
    * @throws Damage (`damage.ts`) where going on would lose something that was confirmed; nothing is changed then
    */
   static open(disk: Disk, options: LogOptions, onFrame: (frame: Frame) => void): Log {
+    const steps = Log.openInSteps(disk, options, onFrame);
+    for (;;) {
+      const step = steps.next();
+      if (step.done) return step.value;
+    }
+  }
+
+  /** The same a piece at a time, so that others get their turn meanwhile; gives the bytes read of each piece. */
+  static *openInSteps(
+    disk: Disk,
+    options: LogOptions,
+    onFrame: (frame: Frame) => void,
+  ): Generator<number, Log, undefined> {
     const after = options.after ?? 0;
-    const scan = scanLog(disk, after, options.history ?? null, onFrame, (damage) => {
+    const scan = yield* scanInSteps(disk, after, options.history ?? null, onFrame, (damage) => {
       throw damage;
     });
     if (scan.unfinished !== null) disk.remove(scan.unfinished);
@@ -336,6 +349,12 @@ export class Log {
     if (this.appended > this.#durable || this.#syncing) await this.sync();
     else this.#rotate();
     if (this.#failure !== null) throw this.#failed();
+  }
+
+  /** What is wrong with the disk, looked at anew: why it takes no frame, or only essential ones. Null: nothing. */
+  get trouble(): string | null {
+    if (this.#failure !== null) return this.#failure;
+    return this.hasRoom() ? null : this.#full;
   }
 
   /** Looks whether a full disk has room again; true when any frame may be written. */

@@ -37,6 +37,9 @@ export interface Mark {
 
 export const MARK_BYTES = 64 * 1024;
 
+/** Read between two pauses: some milliseconds of replay. */
+const STEP_BYTES = 1 << 20;
+
 export interface LogScan {
   /** By position. */
   readonly segments: readonly SegmentFound[];
@@ -63,6 +66,21 @@ export function scanLog(
   onFrame: (frame: Frame) => void,
   onDamage: (damage: Damage) => void,
 ): LogScan {
+  const steps = scanInSteps(disk, after, history, onFrame, onDamage);
+  for (;;) {
+    const step = steps.next();
+    if (step.done) return step.value;
+  }
+}
+
+/** The same a piece at a time, for a reader who has other things to do meanwhile; gives the bytes of each piece. */
+export function* scanInSteps(
+  disk: Disk,
+  after: number,
+  history: string | null,
+  onFrame: (frame: Frame) => void,
+  onDamage: (damage: Damage) => void,
+): Generator<number, LogScan, undefined> {
   const names = disk.list().filter((name) => segmentFirst(name) !== undefined);
   const segments: SegmentFound[] = [];
   let unfinished: string | null = null;
@@ -94,7 +112,7 @@ export function scanLog(
           new Damage(name, 16, `positions ${Math.max(expected, after + 1)} to ${head.first - 1} are missing before it`),
         );
       }
-      const segment = walk(
+      const segment = yield* walk(
         file,
         head,
         newest,
@@ -121,13 +139,13 @@ export function scanLog(
   return { segments, unfinished, position, seq, frames, history: known, doubtOffset };
 }
 
-function walk(
+function* walk(
   file: DiskFile,
   head: SegmentHead,
   newest: boolean,
   onFrame: (frame: FoundFrame) => void,
   onDamage: (damage: Damage) => void,
-): { found: SegmentFound; doubtOffset: number } {
+): Generator<number, { found: SegmentFound; doubtOffset: number }, undefined> {
   const marks: Mark[] = [];
   /** Frames whose being on disk no later frame vouches for, oldest first. */
   let doubt: { position: number; offset: number }[] = [];
@@ -136,7 +154,11 @@ function walk(
   let markAt = 0;
   let offset = SEGMENT_HEAD_BYTES;
   for (;;) {
+    const pauseAt = offset + STEP_BYTES;
+    let paused = false;
     const end = walkSegment(file, head.salt, offset, last + 1, (frame, at) => {
+      paused = at >= pauseAt;
+      if (paused) return false;
       if (at >= markAt) {
         marks.push({ position: frame.position, seq: frame.seq, offset: at });
         markAt = at + MARK_BYTES;
@@ -152,6 +174,11 @@ function walk(
       onFrame(frame);
       return true;
     });
+    if (paused) {
+      yield end.offset - offset;
+      offset = end.offset;
+      continue;
+    }
     const done = end.next === null || (newest && end.ending === "lost");
     if (!(end.ending === "whole" || (newest && end.ending !== "damage"))) {
       onDamage(new Damage(file.name, end.offset, words(end, last + 1, newest)));

@@ -1,0 +1,341 @@
+/**
+ * A snapshot: the whole state at one position of the log, in one file, `snapshot-<position, 16 digits>.fsnap`. What its
+ * blocks hold is the engine's business; here they are tagged bytes, each under a checksum.
+ *
+ * | at | bytes | the head (little endian) |
+ * | -- | ----- | ------------------------ |
+ * | 0  | 8     | `FENECSNP` |
+ * | 8  | u32   | 1, the format |
+ * | 12 | u32   | 0 |
+ * | 16 | f64   | position at which its writing began |
+ * | 24 | f64   | wall time of that, epoch ms |
+ * | 32 | 16    | history, as in the log's segments |
+ * | 48 | 12    | 0 |
+ * | 60 | u32   | CRC-32 of the 60 bytes before |
+ *
+ * | at | bytes | a block |
+ * | -- | ----- | ------- |
+ * | 0  | u32   | CRC-32 of everything behind it, to the end of the block |
+ * | 4  | u32   | tag: below 2^16 the engine's; 2^16 a frame; 2^16 + 1 the foot |
+ * | 8  | u32   | bytes of data |
+ * | 12 | u32   | number of the block, from 0 |
+ * | 16 |       | data |
+ *
+ * Statements go on while a snapshot is written, so the engine's blocks hold rows of several moments. The blocks of tag
+ * 2^16 behind them repeat the log's frames of that time (f64 position, f64 wall time, f64 change counter, payload);
+ * applied over the rows they give the state at the last of them. So a snapshot needs no log to be whole.
+ *
+ * The foot is the last block: f64 position, f64 change counter. A file that does not end with it is no snapshot.
+ *
+ * Written under another name (`snapshot-*.tmp`), synced, read back, renamed, the directory synced: a file of a snapshot's
+ * name was whole once. Nobody ever writes to one again, so it may be mapped.
+ */
+
+import { assert } from "../base/assert.ts";
+import { Damage } from "./damage.ts";
+import type { Disk, DiskFile } from "./disk.ts";
+import type { Frame } from "./frame.ts";
+
+const HEAD_BYTES = 64;
+const BLOCK_HEAD_BYTES = 16;
+const MAGIC = "FENECSNP";
+const FORMAT = 1;
+const HISTORY_BYTES = 16;
+const FRAME_TAG = 0x1_0000;
+const FOOT_TAG = 0x1_0001;
+const FRAME_NUMBERS_BYTES = 24;
+const FOOT_BYTES = 16;
+const NAME = /^snapshot-(\d{16})\.fsnap$/;
+const UNFINISHED = /^snapshot-\d{16}\.tmp$/;
+/** Written between two syncs of the file: a sync of the log must not find a gigabyte in front of it. */
+const SYNC_BYTES = 8 * 1024 * 1024;
+
+export function snapshotName(position: number): string {
+  return `snapshot-${String(position).padStart(16, "0")}.fsnap`;
+}
+
+/** The position a snapshot's name speaks of; undefined when it is no snapshot's name. */
+export function snapshotPosition(name: string): number | undefined {
+  const digits = NAME.exec(name)?.[1];
+  return digits === undefined ? undefined : Number(digits);
+}
+
+/** True for what a snapshot is called that was not finished. */
+export function isUnfinishedSnapshot(name: string): boolean {
+  return UNFINISHED.test(name);
+}
+
+/** Names of the snapshots there are, newest first. */
+export function snapshotNames(disk: Disk): string[] {
+  return disk
+    .list()
+    .filter((name) => snapshotPosition(name) !== undefined)
+    .reverse();
+}
+
+export interface SnapshotHead {
+  /** The position at which its writing began. */
+  readonly begun: number;
+  readonly createdMs: number;
+  readonly history: string;
+}
+
+export function encodeSnapshotHead(head: SnapshotHead): Buffer {
+  const bytes = Buffer.alloc(HEAD_BYTES);
+  bytes.write(MAGIC, 0, "latin1");
+  bytes.writeUInt32LE(FORMAT, 8);
+  bytes.writeDoubleLE(head.begun, 16);
+  bytes.writeDoubleLE(head.createdMs, 24);
+  bytes.write(head.history, 32, HISTORY_BYTES, "hex");
+  bytes.writeUInt32LE(Bun.hash.crc32(bytes.subarray(0, 60)), 60);
+  return bytes;
+}
+
+export class SnapshotWriter {
+  readonly #disk: Disk;
+  readonly #file: DiskFile;
+  #at = HEAD_BYTES;
+  #blocks = 0;
+  #syncedAt = 0;
+  #open = true;
+
+  /** Throws the disk's errors, as do all the others; `abandon` then. */
+  constructor(disk: Disk, head: SnapshotHead) {
+    const name = `snapshot-${String(head.begun).padStart(16, "0")}.tmp`;
+    if (disk.list().includes(name)) disk.remove(name);
+    this.#disk = disk;
+    this.#file = disk.create(name);
+    try {
+      this.#file.write(encodeSnapshotHead(head), 0);
+    } catch (error) {
+      this.abandon();
+      throw error;
+    }
+  }
+
+  get bytes(): number {
+    return this.#at;
+  }
+
+  /** A block of the engine's. */
+  write(tag: number, data: Uint8Array): void {
+    assert(tag >= 0 && tag < FRAME_TAG, "an engine's tag is below 2^16");
+    this.#write(tag, data);
+  }
+
+  writeFrame(frame: Frame): void {
+    const data = Buffer.allocUnsafe(FRAME_NUMBERS_BYTES + frame.payload.length);
+    data.writeDoubleLE(frame.position, 0);
+    data.writeDoubleLE(frame.atMs, 8);
+    data.writeDoubleLE(frame.seq, 16);
+    data.set(frame.payload, FRAME_NUMBERS_BYTES);
+    this.#write(FRAME_TAG, data);
+  }
+
+  /** Undefined when there is nothing to wait for; to be asked after each block or so. */
+  pace(): Promise<void> | undefined {
+    if (this.#at - this.#syncedAt < SYNC_BYTES) return undefined;
+    this.#syncedAt = this.#at;
+    return this.#sync();
+  }
+
+  /**
+   * Makes it a snapshot: of the state at `position`, which must be on disk in the log, with this change counter.
+   *
+   * @param turn lets others go on between two pieces of the reading back
+   */
+  async finish(position: number, seq: number, turn: () => Promise<void>): Promise<string> {
+    const foot = Buffer.alloc(FOOT_BYTES);
+    foot.writeDoubleLE(position, 0);
+    foot.writeDoubleLE(seq, 8);
+    this.#write(FOOT_TAG, foot);
+    await this.#sync();
+    await this.#readBack(turn);
+    this.#close();
+    const name = snapshotName(position);
+    this.#disk.rename(this.#file.name, name);
+    await new Promise<void>((resolve, reject) =>
+      this.#disk.syncLater((error) => (error === null ? resolve() : reject(error))),
+    );
+    return name;
+  }
+
+  /** Leaves no trace of it, as far as the disk lets. */
+  abandon(): void {
+    this.#close();
+    try {
+      if (this.#disk.list().includes(this.#file.name)) this.#disk.remove(this.#file.name);
+    } catch {
+      // The next start removes it.
+    }
+  }
+
+  #close(): void {
+    if (this.#open) this.#file.close();
+    this.#open = false;
+  }
+
+  #sync(): Promise<void> {
+    return new Promise((resolve, reject) =>
+      this.#file.syncLater((error) => (error === null ? resolve() : reject(error))),
+    );
+  }
+
+  #write(tag: number, data: Uint8Array): void {
+    const block = Buffer.allocUnsafe(BLOCK_HEAD_BYTES + data.length);
+    block.writeUInt32LE(tag, 4);
+    block.writeUInt32LE(data.length, 8);
+    block.writeUInt32LE(this.#blocks, 12);
+    block.set(data, BLOCK_HEAD_BYTES);
+    block.writeUInt32LE(Bun.hash.crc32(block.subarray(4)), 0);
+    this.#file.write(block, this.#at);
+    this.#at += block.length;
+    this.#blocks++;
+  }
+
+  /** The log is cut by what this file holds, so it is read once before it counts. */
+  async #readBack(turn: () => Promise<void>): Promise<void> {
+    let window: Buffer = Buffer.allocUnsafe(1 << 20);
+    let at = HEAD_BYTES;
+    let number = 0;
+    let sinceTurn = 0;
+    while (at < this.#at) {
+      let count = this.#file.read(at, window);
+      const bytes = count < BLOCK_HEAD_BYTES ? 0 : BLOCK_HEAD_BYTES + window.readUInt32LE(8);
+      if (bytes > window.length) window = Buffer.allocUnsafe(bytes);
+      if (bytes > count) count = this.#file.read(at, window);
+      let from = 0;
+      while (from < count) {
+        const block = blockAt(window, from, count);
+        if (block === undefined) break;
+        if (block.number !== number)
+          throw new Error(`block ${number} of ${this.#file.name} reads back as ${block.number}`);
+        number++;
+        from = block.end;
+      }
+      if (from === 0) throw new Error(`block ${number} of ${this.#file.name} does not read back as it was written`);
+      at += from;
+      sinceTurn += from;
+      if (sinceTurn >= window.length) {
+        sinceTurn = 0;
+        await turn();
+      }
+    }
+  }
+}
+
+interface Block {
+  readonly tag: number;
+  readonly number: number;
+  readonly from: number;
+  readonly end: number;
+}
+
+/** The block at `at`, or undefined when there is none that is whole and right before `end`. */
+function blockAt(bytes: Buffer, at: number, end: number): Block | undefined {
+  if (at + BLOCK_HEAD_BYTES > end) return undefined;
+  const blockEnd = at + BLOCK_HEAD_BYTES + bytes.readUInt32LE(at + 8);
+  if (blockEnd > end) return undefined;
+  if (Bun.hash.crc32(bytes.subarray(at + 4, blockEnd)) !== bytes.readUInt32LE(at)) return undefined;
+  const from = at + BLOCK_HEAD_BYTES;
+  return { tag: bytes.readUInt32LE(at + 4), number: bytes.readUInt32LE(at + 12), from, end: blockEnd };
+}
+
+/** A snapshot that was found whole: every byte of it was checked. */
+export class Snapshot {
+  readonly name: string;
+  readonly head: SnapshotHead;
+  /** The position whose state it is, and the change counter there. */
+  readonly position: number;
+  readonly seq: number;
+  readonly #bytes: Buffer;
+  readonly #blocks: readonly Block[];
+
+  private constructor(
+    name: string,
+    head: SnapshotHead,
+    position: number,
+    seq: number,
+    bytes: Buffer,
+    blocks: readonly Block[],
+  ) {
+    this.name = name;
+    this.head = head;
+    this.position = position;
+    this.seq = seq;
+    this.#bytes = bytes;
+    this.#blocks = blocks;
+  }
+
+  /** @throws Damage when it is not whole */
+  static open(disk: Disk, name: string): Snapshot {
+    const mapped = disk.map(name);
+    const bytes = Buffer.from(mapped.buffer, mapped.byteOffset, mapped.length);
+    if (
+      bytes.length < HEAD_BYTES ||
+      bytes.toString("latin1", 0, 8) !== MAGIC ||
+      bytes.readUInt32LE(60) !== Bun.hash.crc32(bytes.subarray(0, 60))
+    ) {
+      throw new Damage(name, 0, "its head is not whole");
+    }
+    const format = bytes.readUInt32LE(8);
+    if (format !== FORMAT) throw new Error(`${name} has format ${format}, this version reads ${FORMAT}`);
+    const head: SnapshotHead = {
+      begun: bytes.readDoubleLE(16),
+      createdMs: bytes.readDoubleLE(24),
+      history: bytes.toString("hex", 32, 32 + HISTORY_BYTES),
+    };
+    const blocks: Block[] = [];
+    let at = HEAD_BYTES;
+    while (at < bytes.length) {
+      const block = blockAt(bytes, at, bytes.length);
+      if (block === undefined) throw new Damage(name, at, `block ${blocks.length} is not whole`);
+      if (block.number !== blocks.length)
+        throw new Damage(name, at, `block ${block.number} stands where ${blocks.length} should`);
+      blocks.push(block);
+      at = block.end;
+    }
+    const foot = blocks.pop();
+    if (foot?.tag !== FOOT_TAG) throw new Damage(name, bytes.length, "its end is missing");
+    const position = bytes.readDoubleLE(foot.from);
+    if (position !== snapshotPosition(name)) {
+      throw new Damage(name, foot.from, `it is of position ${position}, its name says ${snapshotPosition(name)}`);
+    }
+    return new Snapshot(name, head, position, bytes.readDoubleLE(foot.from + 8), bytes, blocks);
+  }
+
+  get bytes(): number {
+    return this.#bytes.length;
+  }
+
+  /**
+   * Hands on the engine's blocks in the order they were written, then, once told that they are done, the frames. All
+   * bytes are views of the file, good as long as somebody holds them.
+   *
+   * @returns steps of this: each gives the bytes it went through
+   */
+  *read(
+    onBlock: (tag: number, data: Uint8Array) => void,
+    onBlocksDone: () => void,
+    onFrame: (frame: Frame) => void,
+  ): Generator<number, void, undefined> {
+    let framed = false;
+    for (const block of this.#blocks) {
+      const data = this.#bytes.subarray(block.from, block.end);
+      if (block.tag !== FRAME_TAG) {
+        onBlock(block.tag, data);
+      } else {
+        if (!framed) onBlocksDone();
+        framed = true;
+        onFrame({
+          position: data.readDoubleLE(0),
+          atMs: data.readDoubleLE(8),
+          seq: data.readDoubleLE(16),
+          payload: data.subarray(FRAME_NUMBERS_BYTES),
+        });
+      }
+      yield block.end - block.from;
+    }
+    if (!framed) onBlocksDone();
+  }
+}
