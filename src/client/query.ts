@@ -125,6 +125,7 @@ export interface Operators<V> {
 /** Fields with what they must be. */
 export type FieldConditions<F> = { readonly [N in FieldName<F>]?: FilterValue<F, N> | Operators<FilterValue<F, N>> };
 
+type Item<F> = FieldName<F> | "*" | AggregateText | Expr | Aliased;
 type OrderName<F, R> = FieldName<F> | AggregateText | (keyof R & string);
 
 interface OrderKey {
@@ -197,12 +198,12 @@ export class Query<F, R = Row<F>> {
   }
 
   /** The columns to answer; none, or `*` among them: every field. A later call replaces. */
-  select<const Items extends readonly (FieldName<F> | "*" | AggregateText | Expr | Aliased)[]>(
-    ...items: Items | [Items]
-  ): Query<F, Picked<F, Items>> {
+  select<const Items extends readonly Item<F>[]>(items: Items): Query<F, Picked<F, Items>>;
+  select<const Items extends readonly Item<F>[]>(...items: Items): Query<F, Picked<F, Items>>;
+  select(...items: readonly unknown[]): Query<F, never> {
     const list = items.flat() as unknown as readonly (string | Expr | Aliased)[];
     const checked = list.map((item) => (typeof item === "string" && item !== "*" ? itemName(item) : item));
-    return this.#with<Picked<F, Items>>({ items: checked.includes("*") ? [] : checked });
+    return this.#with<never>({ items: checked.includes("*") ? [] : checked });
   }
 
   /** Another condition that must hold. */

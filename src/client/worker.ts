@@ -309,7 +309,7 @@ export class Worker<F = LooseFields> {
    * or, if it took none, runs now, and what it takes is given back just the same.
    */
   async #recover(claim: Claim): Promise<readonly Held<F>[]> {
-    if (claim.key === undefined || !this.#claimed) return [];
+    if (claim.key === undefined) return [];
     try {
       const never = new AbortController().signal;
       const answer: Answer = await within(this.#options.clock, RECOVER_MS, never, (gone) => this.#send(claim, 0, gone));

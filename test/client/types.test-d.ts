@@ -49,6 +49,8 @@ export async function rows(): Promise<void> {
     // @ts-expect-error a field the list does not name
     void row.attempts;
   }
+  const single = await jobs.select("payload.to").first();
+  same<typeof single, { readonly "payload.to": string | null } | null>(true);
   const listed = await jobs.select(["id", "attempts"]).first();
   same<typeof listed, { readonly id: number; readonly attempts: number } | null>(true);
   // @ts-expect-error a field the collection does not have

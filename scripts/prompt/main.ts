@@ -1,0 +1,144 @@
+/** The prompt: reads statements from a terminal, a file or the command line, and prints what the server answers. */
+
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { HELP, type Options, optionsOf } from "./options.ts";
+import { Session } from "./session.ts";
+import { isWhole, statementsOf } from "./statements.ts";
+
+const HISTORY_LINES = 1_000;
+
+function print(text: string): void {
+  process.stdout.write(`${text}\n`);
+}
+
+function complain(text: string): void {
+  process.stderr.write(`${text}\n`);
+}
+
+/** Runs texts one after another; false at the first statement refused. */
+async function runAll(session: Session, work: Options["work"]): Promise<boolean> {
+  for (const { kind, value } of work) {
+    const text = kind === "text" ? value : readFileSync(value === "-" ? 0 : value, "utf8");
+    const file = kind === "text" ? undefined : value;
+    for (const piece of statementsOf(text)) {
+      const place = file === undefined ? undefined : { file, line: piece.line };
+      if (!(await session.statement(piece.text, place))) return false;
+    }
+  }
+  return true;
+}
+
+function historyFile(): string {
+  return process.env["FENEC_HISTORY"] ?? join(homedir(), ".fenec_history");
+}
+
+/** Newest first, as readline keeps it. */
+function readHistory(): string[] {
+  const file = historyFile();
+  if (!existsSync(file)) return [];
+  return readFileSync(file, "utf8")
+    .split("\n")
+    .filter((line) => line !== "")
+    .reverse();
+}
+
+function writeHistory(lines: readonly string[]): void {
+  try {
+    writeFileSync(historyFile(), [...lines].reverse().slice(-HISTORY_LINES).join("\n"), { mode: 0o600 });
+  } catch (error) {
+    complain(`the history was not saved: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}
+
+async function prompt(session: Session): Promise<void> {
+  let history = readHistory();
+  const terminal = createInterface({
+    input: process.stdin,
+    output: process.stdout,
+    history: [...history],
+    historySize: HISTORY_LINES,
+    removeHistoryDuplicates: true,
+  });
+  terminal.on("history", (lines: string[]) => {
+    history = lines;
+  });
+  print(`fenec at ${session.url}; \\? for help, \\q to leave`);
+
+  let text = "";
+  let watch: ReturnType<typeof setInterval> | undefined;
+  let closed = false;
+  terminal.on("close", () => {
+    closed = true;
+  });
+  const ask = (): void => {
+    // Lines that came before the end of the input are still run, but nobody is there to be asked for more.
+    if (closed) return;
+    terminal.setPrompt(text === "" ? "fenec> " : "  ...> ");
+    terminal.prompt();
+  };
+  const endWatch = (): void => {
+    clearInterval(watch);
+    watch = undefined;
+  };
+  terminal.on("SIGINT", () => {
+    if (session.interrupt()) return;
+    if (watch !== undefined) endWatch();
+    else if (text === "" && terminal.line === "") return terminal.close();
+    text = "";
+    print("");
+    ask();
+  });
+
+  ask();
+  for await (const line of terminal) {
+    if (watch !== undefined) {
+      endWatch();
+    } else if (text === "" && line.trim().startsWith("\\")) {
+      const next = await session.command(line);
+      if (next === "leave") break;
+      if (next !== undefined) {
+        await session.repeat();
+        watch = setInterval(() => void session.repeat(), next.watchMs);
+        continue;
+      }
+    } else {
+      text = text === "" ? line : `${text}\n${line}`;
+      if (isWhole(text)) {
+        for (const piece of statementsOf(text)) if (!(await session.statement(piece.text))) break;
+        text = "";
+      } else {
+        text = text.trimEnd().replace(/\\$/, "");
+      }
+    }
+    ask();
+  }
+  endWatch();
+  terminal.close();
+  writeHistory(history);
+}
+
+async function main(): Promise<number> {
+  let options: Options | "help";
+  try {
+    options = optionsOf(process.argv.slice(2), process.env);
+  } catch (error) {
+    complain(`shell: ${error instanceof Error ? error.message : String(error)}`);
+    return 2;
+  }
+  if (options === "help") {
+    print(HELP);
+    return 0;
+  }
+  const { url, token, timing, work } = options;
+  const output = options.output ?? (process.stdout.isTTY === true ? "table" : "plain");
+  const session = new Session({ url, token, output, timing, print, complain });
+  if (work.length > 0) return (await runAll(session, work)) ? 0 : 1;
+  if (process.stdin.isTTY !== true) return (await runAll(session, [{ kind: "file", value: "-" }])) ? 0 : 1;
+  await prompt(session);
+  return 0;
+}
+
+process.exitCode = await main();

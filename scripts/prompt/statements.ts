@@ -1,0 +1,87 @@
+/**
+ * Cuts a text into statements, and tells whether one is whole. The server takes one statement a request, so a file of
+ * them must be cut here, without parsing it: strings, comments and brackets are all that is looked at.
+ */
+
+export interface Piece {
+  readonly text: string;
+  /** Where it begins, from 1. */
+  readonly line: number;
+}
+
+interface Mark {
+  readonly at: number;
+  readonly kind: "semicolon" | "newline";
+}
+
+interface Scan {
+  /** Semicolons and line ends outside of strings, comments and brackets. */
+  readonly marks: readonly Mark[];
+  /** A string or a bracket is still open at the end. */
+  readonly open: boolean;
+}
+
+function scan(text: string): Scan {
+  const marks: Mark[] = [];
+  let depth = 0;
+  let quote = "";
+  for (let at = 0; at < text.length; at++) {
+    const c = text.charAt(at);
+    if (quote !== "") {
+      if (c === "\\") at++;
+      else if (c === quote) quote = "";
+    } else if (c === '"' || c === "'") {
+      quote = c;
+    } else if (c === "#" || (c === "-" && text.charAt(at + 1) === "-")) {
+      const end = text.indexOf("\n", at);
+      at = (end < 0 ? text.length : end) - 1;
+    } else if ("([{".includes(c)) {
+      depth++;
+    } else if (")]}".includes(c)) {
+      depth = Math.max(0, depth - 1);
+    } else if (depth === 0 && c === ";") {
+      marks.push({ at, kind: "semicolon" });
+    } else if (depth === 0 && c === "\n") {
+      marks.push({ at, kind: "newline" });
+    }
+  }
+  return { marks, open: depth > 0 || quote !== "" };
+}
+
+/** Whether Enter runs the text, or asks for another line: a string or a bracket is open, or the line ends with `\`. */
+export function isWhole(text: string): boolean {
+  return !text.trimEnd().endsWith("\\") && !scan(text).open;
+}
+
+/**
+ * The statements of a text. Where it has a `;`, those end them. Where it has none, a statement begins at a line that is
+ * not indented, and indented lines carry it on.
+ */
+export function statementsOf(text: string): readonly Piece[] {
+  const { marks } = scan(text);
+  const semicolons = marks.filter(({ kind }) => kind === "semicolon");
+  const cuts =
+    semicolons.length > 0
+      ? semicolons.map(({ at }) => at)
+      : marks.map(({ at }) => at).filter((at) => /\S/.test(text.charAt(at + 1)));
+  const pieces: Piece[] = [];
+  let from = 0;
+  let line = 1;
+  for (const cut of [...cuts, text.length]) {
+    const whole = text.slice(from, cut);
+    const blank = /^\s*/.exec(whole)?.[0] ?? "";
+    if (hasWords(whole)) pieces.push({ text: whole.trim(), line: line + newlines(blank) });
+    line += newlines(text.slice(from, cut + 1));
+    from = cut + 1;
+  }
+  return pieces;
+}
+
+/** Anything besides blanks and comments. */
+function hasWords(text: string): boolean {
+  return text.split("\n").some((line) => /^\s*(?!--|#|\s|$)/.test(line));
+}
+
+function newlines(text: string): number {
+  return text.split("\n").length - 1;
+}
