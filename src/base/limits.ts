@@ -30,6 +30,8 @@ export const HEADER_BYTES = 64 * 1024;
 export const WAIT_MS = 30_000;
 /** Milliseconds between two passes of the sweeper of expired rows. */
 export const SWEEP_MS = 30_000;
+/** Milliseconds an expired row is left for `expired()` to find before the sweeper deletes it. */
+export const SWEEP_GRACE_MS = 60_000;
 /** Plans kept by statement text, and the longest text kept. */
 export const CACHED_PLANS = 2_000;
 export const CACHED_TEXT_LENGTH = 8_192;

@@ -1,9 +1,9 @@
 /**
- * Deletes rows past their time, as ordinary deletes, some at a time. Reads do not wait for it: they leave such rows out
- * by themselves.
+ * Deletes rows a minute past their time, as ordinary deletes, some at a time. Reads do not wait for it: they leave such
+ * rows out by themselves; and who asks for `expired()` ones has that minute to find them.
  */
 
-import { SWEEP_MS } from "../base/limits.ts";
+import { SWEEP_GRACE_MS, SWEEP_MS } from "../base/limits.ts";
 import type { Clock, Scheduled } from "../clock/clock.ts";
 import type { DelOp } from "../store/change.ts";
 import type { Engine } from "./engine.ts";
@@ -37,7 +37,7 @@ export class Sweeper {
       const { ttl } = table;
       if (ttl === undefined) continue;
       const gone: DelOp[] = [];
-      const hi = this.#clock.now() - ttl.ttlMs;
+      const hi = this.#clock.now() - ttl.ttlMs - SWEEP_GRACE_MS;
       ttl.index.walk({ lo: null, loOpen: true, hi, hiOpen: false }, false, (row) => {
         gone.push({ op: "del", cid: table.cid, id: row[0] as number });
         return gone.length < SWEPT_ROWS;
