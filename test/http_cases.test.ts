@@ -1,9 +1,11 @@
 /** Every case of test/cases/http.jsonl against a child process. */
 
-import { afterAll, describe, test } from "bun:test";
+import { afterAll, describe, setDefaultTimeout, test } from "bun:test";
 import { groupsOf, readCases, textOf } from "./harness/case_file.ts";
 import { runHttpCase } from "./harness/http_case.ts";
-import { Spares } from "./harness/server.ts";
+import { PATIENCE_MS, Spares } from "./harness/server.ts";
+
+setDefaultTimeout(PATIENCE_MS);
 
 /**
  * Groups, and single cases as `group: name`, whose part of the server is not built yet: each is taken off the list with the

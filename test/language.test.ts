@@ -1,9 +1,11 @@
 /** Every case of test/cases/language.jsonl by `POST /query`. */
 
-import { afterAll, describe, test } from "bun:test";
+import { afterAll, describe, setDefaultTimeout, test } from "bun:test";
 import { groupsOf, readCases, textOf } from "./harness/case_file.ts";
 import { movesClock, runLanguageCase } from "./harness/language_case.ts";
-import { Server, Spares } from "./harness/server.ts";
+import { PATIENCE_MS, Server, Spares } from "./harness/server.ts";
+
+setDefaultTimeout(PATIENCE_MS);
 
 const OPTIONS = { flags: ["--in-memory", "--test-clock"] };
 

@@ -1,12 +1,14 @@
 /** Every FenecQL block of the documentation, statement by statement, with the answers it shows. */
 
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Glob } from "bun";
-import { PROJECT, Server } from "../harness/server.ts";
+import { PATIENCE_MS, PROJECT, Server } from "../harness/server.ts";
 import { stepsOf } from "./page.ts";
 import { runPage } from "./page_run.ts";
+
+setDefaultTimeout(PATIENCE_MS);
 
 const OPTIONS = { flags: ["--in-memory", "--test-clock"] };
 /** Pages that would say nothing without their blocks. */

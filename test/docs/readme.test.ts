@@ -1,11 +1,13 @@
 /** The `curl`s of the documentation, run by a shell against a server, and the answers shown below them. */
 
-import { describe, expect, test } from "bun:test";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Glob } from "bun";
-import { PROJECT, Server } from "../harness/server.ts";
+import { PATIENCE_MS, PROJECT, Server } from "../harness/server.ts";
 import { type Block, blocksOf } from "./page.ts";
+
+setDefaultTimeout(PATIENCE_MS);
 
 interface Command {
   readonly line: number;

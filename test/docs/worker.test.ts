@@ -1,12 +1,14 @@
 /** The workers that docs/queues.md shows, run as programs over a queue. */
 
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { membersOf } from "../harness/case_file.ts";
 import { type Exact, isList, readExact } from "../harness/exact_json.ts";
-import { PROJECT, Scratch, Server } from "../harness/server.ts";
+import { PATIENCE_MS, PROJECT, Scratch, Server } from "../harness/server.ts";
 import { blocksOf } from "./page.ts";
+
+setDefaultTimeout(PATIENCE_MS);
 
 const CREATE = "create collection jobs (payload json, run_at timestamp @sorted, owner text, attempts int, error text)";
 const CLIENT = JSON.stringify(join(PROJECT, "src", "client", "index.ts"));

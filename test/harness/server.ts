@@ -11,6 +11,9 @@ import { type Answer, ask, Exchange, type Request } from "./wire.ts";
 
 export const PROJECT = join(import.meta.dir, "..", "..");
 
+/** For tests that start servers (`setDefaultTimeout`): a busy machine makes a start a matter of seconds. */
+export const PATIENCE_MS = 60_000;
+
 /** Longer than any start seen, also on a busy machine; a server that has not answered by then is taken for broken. */
 const START_MS = 20_000;
 

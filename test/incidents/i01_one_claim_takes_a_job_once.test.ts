@@ -5,8 +5,11 @@
  * Right: a claim chooses all its rows before it writes the first, so whatever the lease is no job is twice in one answer.
  */
 
-import { expect, test } from "bun:test";
+import { expect, setDefaultTimeout, test } from "bun:test";
+import { PATIENCE_MS } from "../harness/server.ts";
 import { idsOf, jobsOf, type Queue, startOnTestClock } from "./queue.ts";
+
+setDefaultTimeout(PATIENCE_MS);
 
 const LIMITS = [1, 2, 4, 100, 9_999];
 const LEASES_MS = [0, -1_000];

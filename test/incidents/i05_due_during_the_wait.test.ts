@@ -6,10 +6,13 @@
  * Right: the held claim is answered in the millisecond the job comes due, with no other traffic.
  */
 
-import { expect } from "bun:test";
+import { expect, setDefaultTimeout } from "bun:test";
 import { readExact } from "../harness/exact_json.ts";
+import { PATIENCE_MS } from "../harness/server.ts";
 import type { Exchange } from "../harness/wire.ts";
 import { type Job, jobsOf, startInMemory, startOnTestClock, testHeld } from "./queue.ts";
+
+setDefaultTimeout(PATIENCE_MS);
 
 async function jobsFrom(held: Exchange): Promise<readonly Job[]> {
   const { status, body } = await held.answer;

@@ -6,9 +6,12 @@
  * the job be leased to it, and then it comes back when the lease ends.
  */
 
-import { expect } from "bun:test";
+import { expect, setDefaultTimeout } from "bun:test";
+import { PATIENCE_MS } from "../harness/server.ts";
 import type { Exchange } from "../harness/wire.ts";
 import { type Queue, startInMemory, testHeld } from "./queue.ts";
+
+setDefaultTimeout(PATIENCE_MS);
 
 /** Of a race that either side may win, the share the dead may. */
 const MAX_LOST_SHARE = 0.05;

@@ -6,12 +6,14 @@
  * restart, or the put is refused and says where.
  */
 
-import { describe, expect, test } from "bun:test";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { membersOf } from "../harness/case_file.ts";
 import { EventStream } from "../harness/event_stream.ts";
 import { Digits, readExact, writeExact } from "../harness/exact_json.ts";
-import { Scratch } from "../harness/server.ts";
+import { PATIENCE_MS, Scratch } from "../harness/server.ts";
 import { CREATE, idsOf, jobsOf, startOnDisk, startOnTestClock } from "./queue.ts";
+
+setDefaultTimeout(PATIENCE_MS);
 
 const KEPT = [
   '{"id":3889108265204450030}',

@@ -6,9 +6,11 @@
  * falls, and still so after a crash and from a snapshot.
  */
 
-import { expect, test } from "bun:test";
-import { Scratch } from "../harness/server.ts";
+import { expect, setDefaultTimeout, test } from "bun:test";
+import { PATIENCE_MS, Scratch } from "../harness/server.ts";
 import { CREATE, idsOf, jobsOf, type Queue, startOnDisk, startOnTestClock } from "./queue.ts";
+
+setDefaultTimeout(PATIENCE_MS);
 
 const PRIO = "create collection prio (n int, priority int @sorted, run_at timestamp @sorted, owner text, attempts int)";
 const PAST = '"2020-01-01T00:00:00Z"';

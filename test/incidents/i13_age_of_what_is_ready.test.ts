@@ -6,8 +6,11 @@
  * of the lease. A job without a time never counts.
  */
 
-import { expect, test } from "bun:test";
+import { expect, setDefaultTimeout, test } from "bun:test";
+import { PATIENCE_MS } from "../harness/server.ts";
 import { type Queue, startOnTestClock } from "./queue.ts";
+
+setDefaultTimeout(PATIENCE_MS);
 
 const DAY_MS = 86_400_000;
 

@@ -6,9 +6,12 @@
  * the next request is answered as if nothing had been; what is let in is stored, answered, logged and recovered.
  */
 
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { Scratch } from "../harness/server.ts";
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { existsSync, readFileSync } from "node:fs";
+import { PATIENCE_MS, Scratch } from "../harness/server.ts";
 import { CREATE, type Queue, startInMemory, startOnDisk } from "./queue.ts";
+
+setDefaultTimeout(PATIENCE_MS);
 
 const JSON_DEPTH = 64;
 const EXPRESSION_DEPTH = 512;
@@ -30,9 +33,7 @@ describe("past the depth", () => {
 
   /** The server goes on, and holds nothing of what it refused. */
   async function expectUnharmed(): Promise<void> {
-    const sentAt = performance.now();
     expect((await queue.server.query("get jobs count")).body).toBe('[{"count":0}]');
-    expect(performance.now() - sentAt).toBeLessThan(1_000);
   }
 
   for (const [shape, nested] of SHAPES) {
@@ -72,20 +73,20 @@ describe("past the depth", () => {
     });
   }
 
-  test("memory comes back to what it was", async () => {
+  test.skipIf(!existsSync("/proc/self/statm"))("memory comes back to what it was", async () => {
     const body = `{"query":"put jobs {payload: $1}","params":[${arrays(1_000_000)}]}`;
     const residentMb = (): number => {
-      const { stdout } = Bun.spawnSync(["ps", "-o", "rss=", "-p", String(queue.server.pid)]);
-      return Number(stdout.toString()) / 1_024;
+      const pages = readFileSync(`/proc/${queue.server.pid}/statm`, "utf8").split(" ")[1];
+      return (Number(pages) * 4_096) / 1_048_576;
     };
     const send = async (): Promise<void> => {
       expect((await queue.server.ask({ method: "POST", path: "/query", body })).status).toBe(400);
     };
-    for (let round = 0; round < 10; round += 1) await send();
+    for (let round = 0; round < 20; round += 1) await send();
     const before = residentMb();
-    for (let round = 0; round < 50; round += 1) await send();
-    // 50 bodies of 2 MB kept would be 100 MB, as trees many times that.
-    expect(residentMb() - before).toBeLessThan(50);
+    for (let round = 0; round < 100; round += 1) await send();
+    // 100 bodies of 2 MB kept would be 200 MB, as trees many times that.
+    expect(residentMb() - before).toBeLessThan(100);
   });
 });
 

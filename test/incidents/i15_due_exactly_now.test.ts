@@ -5,9 +5,12 @@
  * Right: due at T means taken at T, not before and not a millisecond after, and a claim held for it looks once.
  */
 
-import { expect, test } from "bun:test";
+import { expect, setDefaultTimeout, test } from "bun:test";
 import { readExact } from "../harness/exact_json.ts";
+import { PATIENCE_MS } from "../harness/server.ts";
 import { jobsOf, startOnTestClock, testHeld } from "./queue.ts";
+
+setDefaultTimeout(PATIENCE_MS);
 
 test("a job is taken at its time, a lease ends at its end", async () => {
   await using queue = await startOnTestClock();

@@ -6,8 +6,11 @@
  * `run_at > now()`, which docs/queues.md shows as the normal form, a late extension is refused and changes nothing.
  */
 
-import { expect, test } from "bun:test";
+import { expect, setDefaultTimeout, test } from "bun:test";
+import { PATIENCE_MS } from "../harness/server.ts";
 import { type Queue, startOnTestClock } from "./queue.ts";
+
+setDefaultTimeout(PATIENCE_MS);
 
 const GUARD = "and run_at > now()";
 
