@@ -79,28 +79,20 @@ function startsClause(r: Reader, index: number): boolean {
     case "where":
     case "having":
       return STARTS_EXPRESSION.has(c) ? c !== 45 : r.startsName(behind) && !ENDS_NAME.has(r.wordAt(behind));
-    case "returning":
-      return c === 42 || (r.startsName(behind) && !ENDS_NAME.has(r.wordAt(behind)));
+    case "returning": {
+      if (c !== 42) return r.startsName(behind) && !ENDS_NAME.has(r.wordAt(behind));
+      const next = r.tokenBehind(behind + 1);
+      return !STARTS_EXPRESSION.has(r.codeAt(next)) && (!r.startsName(next) || ENDS_NAME.has(r.wordAt(next)));
+    }
     default:
       return false;
   }
 }
 
 /** Words that follow a field used as a value, and so show that the word before is one. */
-const ENDS_NAME = new Set([
-  "and",
-  "or",
-  "is",
-  "in",
-  "has",
-  "asc",
-  "desc",
-  "limit",
-  "offset",
-  "require",
-  "returning",
-  "where",
-]);
+const ENDS_NAME = new Set(
+  "and or is in has asc desc limit offset require returning where order count select group having near".split(" "),
+);
 
 /** `N` behind `limit` or `offset`: a whole number, or a parameter. */
 export function readCount(r: Reader, clause: string): CountExpr {

@@ -4,7 +4,8 @@
  */
 
 import { assert } from "../base/assert.ts";
-import { Float, Json, type Value } from "../value/value.ts";
+import { jsonString, valueToJson } from "../value/json.ts";
+import { Json, type Value } from "../value/value.ts";
 import type { ConstExpr, Expr } from "./ast.ts";
 
 function constantOf(expr: Expr): Value {
@@ -29,20 +30,5 @@ export function objectValue(keys: readonly string[], values: readonly Value[]): 
 }
 
 function entryJson(before: string, key: string, value: Value): string {
-  return `${before.length > 1 ? "," : ""}${JSON.stringify(key)}:${constantJson(value)}`;
-}
-
-/** The json text of what a literal can be. */
-export function constantJson(value: Value): string {
-  if (typeof value === "string") return JSON.stringify(value);
-  if (value === null || typeof value !== "object") return String(value);
-  if (value instanceof Json) return value.text;
-  if (value instanceof Float) return value.text ?? String(value.n);
-  assert(Array.isArray(value), "a literal is a scalar, a list or an object");
-  let text = "[";
-  for (let i = 0; i < value.length; i++) {
-    if (i > 0) text += ",";
-    text += constantJson(value[i] as Value);
-  }
-  return `${text}]`;
+  return `${before.length > 1 ? "," : ""}${jsonString(key)}:${valueToJson(value)}`;
 }

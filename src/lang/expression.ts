@@ -13,6 +13,7 @@ import type { BinaryOp, CallExpr, ConstExpr, Expr, PathExpr } from "./ast.ts";
 import { listConstant, objectConstant } from "./constant.ts";
 import { readGet } from "./get.ts";
 import { LIFTED_BASE } from "./lifted.ts";
+import { scanNumber } from "./literal.ts";
 import { nameEnd, type Reader } from "./reader.ts";
 
 const OR = 1;
@@ -465,7 +466,7 @@ function readInterval(r: Reader): Expr {
     const text = r.input.slice(r.at, end);
     if (!DURATION_UNITS.has(unit)) {
       // `1e3` is a number.
-      if (/^e\d/i.test(unit)) return climb(r, OR);
+      if (scanNumber(r.input, r.at).wrong === undefined) return climb(r, OR);
       r.refuse("syntax", `\`${text}\` is no interval: write digits and one of ms, s, m, h, d, w, mo, y`);
     }
     r.moveTo(end);

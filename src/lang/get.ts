@@ -138,7 +138,8 @@ function startsList(r: Reader): boolean {
   }
   if (first === "from" && r.codeAt(end) !== 46) {
     // `get from jobs`; but `get from from jobs` reads a column called `from`.
-    return second === "from" && r.startsName(r.tokenBehind(behind));
+    const third = r.wordAt(r.tokenBehind(behind));
+    return second === "from" && third !== "" && !CLAUSES.includes(third);
   }
   if (first === "case" && second === "when") return true;
   if (first === "not") return !CLAUSES.includes(second);

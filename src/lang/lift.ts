@@ -67,6 +67,7 @@ export function lift(text: string): Lifted | null {
   let from = start;
   let depth = 0;
   let before = SHAPE;
+  const isPut = verb === "put" || verb === "insert";
   // A list of columns ends with the first clause behind it; a read may start with one.
   let inList = verb === "get" || verb === "select" || verb === "explain";
   let listDepth = 0;
@@ -94,28 +95,36 @@ export function lift(text: string): Lifted | null {
         continue;
       }
       switch (wordKind(text, i, end)) {
-        case CONNECTIVE:
+        case KEYWORD:
           before = WORD;
           break;
+        case OPERATOR:
+          // Two names never stand side by side, so behind a value this is the operator and no field.
+          before = before === VALUE ? OPEN : WORD;
+          break;
+        case WHERE:
+          if (inList && endsList(before, depth, listDepth)) inList = false;
+          before = before === VALUE ? OPEN : WORD;
+          break;
         case CLAUSE:
-          if (inList && depth === listDepth) inList = false;
+          if (inList && endsList(before, depth, listDepth)) inList = false;
           before = WORD;
           break;
         case COUNT:
-          if (inList && depth === listDepth && text.charCodeAt(spaceEnd(text, end)) !== 40) inList = false;
+          if (inList && endsList(before, depth, listDepth) && text.charCodeAt(spaceEnd(text, end)) !== 40)
+            inList = false;
           before = WORD;
           break;
         case REQUIRE_CLAUSE:
-          if (inList && depth === listDepth) inList = false;
+          if (inList && endsList(before, depth, listDepth)) inList = false;
           before = REQUIRE;
           break;
         case LIST_CLAUSE:
+          // An inner read among the columns: one list inside another is more than this walk keeps apart.
+          if (inList && depth > listDepth) return null;
           inList = true;
           listDepth = depth;
           before = WORD;
-          break;
-        case HAS:
-          before = OPEN;
           break;
         case NEVER:
           // As a field's name it stands where a value or a key does.
@@ -224,7 +233,9 @@ export function lift(text: string): Lifted | null {
         continue;
       case 91: // [
       case 123: {
-        if (before === OPEN && !inList) {
+        // What opens outside all brackets of a put is a document, whatever its collection is called.
+        const isDocument = isPut && depth === 0;
+        if (before === OPEN && !inList && !isDocument) {
           const literal = scanConstant(text, i, JSON_DEPTH - depth);
           if (literal !== undefined) {
             key += `${text.slice(from, i)}?${literals.length}`;
@@ -237,7 +248,7 @@ export function lift(text: string): Lifted | null {
           }
         }
         if (c === 123) open[++depth] = OBJECT;
-        else open[++depth] = before === VALUE || before === SHAPE ? DOCUMENTS : LIST;
+        else open[++depth] = isDocument || before === VALUE || before === SHAPE ? DOCUMENTS : LIST;
         before = open[depth] === LIST ? OPEN : SHAPE;
         i++;
         continue;
@@ -290,35 +301,43 @@ function verbAt(text: string, from: number): string {
   return "";
 }
 
+/** Does a clause's word end the list of columns? Where a column starts, it is a field of that name. */
+function endsList(before: number, depth: number, listDepth: number): boolean {
+  return depth === listDepth && (before === VALUE || before === STAR);
+}
+
 const NAME = 0;
-/** `and`, `then`, `limit`, ...: what follows may be a value. */
-const CONNECTIVE = 1;
+/** `then`, `by`, ...: what follows may be a value. */
+const KEYWORD = 1;
+/** `and`, `or`, `has`: behind a value, what follows is one. */
+const OPERATOR = 2;
 /** The same, and the end of a list of columns. */
-const CLAUSE = 2;
-const REQUIRE_CLAUSE = 3;
-const LIST_CLAUSE = 4;
-const HAS = 5;
-const COUNT = 6;
+const WHERE = 3;
+/** The end of a list of columns; what follows may be a value. */
+const CLAUSE = 4;
+const REQUIRE_CLAUSE = 5;
+const LIST_CLAUSE = 6;
+const COUNT = 7;
 /** Clauses of reads nothing is lifted from. */
-const NEVER = 7;
+const NEVER = 8;
 
 const KINDS = new Map<string, number>([
-  ["and", CONNECTIVE],
-  ["or", CONNECTIVE],
-  ["not", CONNECTIVE],
-  ["in", CONNECTIVE],
-  ["is", CONNECTIVE],
-  ["by", CONNECTIVE],
-  ["as", CONNECTIVE],
-  ["case", CONNECTIVE],
-  ["when", CONNECTIVE],
-  ["then", CONNECTIVE],
-  ["else", CONNECTIVE],
-  ["distinct", CONNECTIVE],
-  ["set", CONNECTIVE],
-  ["into", CONNECTIVE],
+  ["and", OPERATOR],
+  ["or", OPERATOR],
+  ["not", KEYWORD],
+  ["in", KEYWORD],
+  ["is", KEYWORD],
+  ["by", KEYWORD],
+  ["as", KEYWORD],
+  ["case", KEYWORD],
+  ["when", KEYWORD],
+  ["then", KEYWORD],
+  ["else", KEYWORD],
+  ["distinct", KEYWORD],
+  ["set", KEYWORD],
+  ["into", KEYWORD],
   ["from", CLAUSE],
-  ["where", CLAUSE],
+  ["where", WHERE],
   ["order", CLAUSE],
   ["limit", CLAUSE],
   ["offset", CLAUSE],
@@ -326,7 +345,7 @@ const KINDS = new Map<string, number>([
   ["count", COUNT],
   ["require", REQUIRE_CLAUSE],
   ["select", LIST_CLAUSE],
-  ["has", HAS],
+  ["has", OPERATOR],
   ["group", NEVER],
   ["having", NEVER],
   ["near", NEVER],
