@@ -234,12 +234,22 @@ export class Checkpoint {
         assert(copied > from, "the log reads back what a sync of it covered");
         await (writer.pace() ?? turn());
       }
-      const name = await writer.finish(position, seq, turn);
+      const name = await writer.finish(position, seq, this.#timeOf(position), turn);
       return { name, position, bytes: writer.bytes };
     } finally {
       // Nothing is left to abandon once it has its name.
       writer.abandon();
     }
+  }
+
+  #timeOf(position: number): number {
+    let atMs = this.#clock.now();
+    if (position < this.#log.first) return atMs;
+    this.#log.read(position, (frame) => {
+      atMs = frame.atMs;
+      return false;
+    });
+    return atMs;
   }
 
   /** Keeps the newest two, and the log from the older one on. */

@@ -8,7 +8,7 @@
 
 import { ByteReader } from "../base/bytes.ts";
 import type { Clock } from "../clock/clock.ts";
-import { Damage } from "../log/damage.ts";
+import { Damage, REPAIR_NAME } from "../log/damage.ts";
 import type { Disk } from "../log/disk.ts";
 import type { Frame } from "../log/frame.ts";
 import { Log, type SyncPolicy } from "../log/log.ts";
@@ -19,6 +19,7 @@ import { Catalog } from "../store/encoding.ts";
 import { StateLoader } from "../store/state.ts";
 import { Store } from "../store/store.ts";
 import { STATE_HEAD, STATE_SLICE } from "./checkpoint.ts";
+import type { KeptAnswer } from "./idempotency.ts";
 import { readPayload } from "./payload.ts";
 
 export interface RecoveryOptions {
@@ -28,6 +29,8 @@ export interface RecoveryOptions {
   readonly clock?: Clock;
   /** Blocks of a snapshot that are not the store's: see `SnapshotPart`. */
   readonly onBlock?: (tag: number, data: Uint8Array) => void;
+  /** Records of idempotency keys, in the order they were kept. */
+  readonly onRecord?: (record: KeptAnswer) => void;
   /** From 0 to 1, never less than before. */
   readonly onProgress?: (share: number) => void;
 }
@@ -62,13 +65,16 @@ export async function openStore(disk: Disk, options: RecoveryOptions = {}): Prom
 }
 
 function* openInSteps(disk: Disk, options: RecoveryOptions): Generator<void, Opened, undefined> {
+  if (disk.list().includes(REPAIR_NAME)) {
+    throw new Damage(REPAIR_NAME, 0, "a repair was begun and not finished; `scripts/repair DIR --cut` finishes it");
+  }
   const passedOver: Damage[] = [];
   const snapshot = newestWhole(disk, passedOver);
   const progress = progressOf(disk, snapshot, options.onProgress ?? (() => {}));
 
   const store = new Store();
   if (snapshot !== null) {
-    for (const bytes of loadSnapshot(snapshot, store, options.onBlock ?? (() => {}))) {
+    for (const bytes of loadSnapshot(snapshot, store, options.onBlock ?? (() => {}), options.onRecord)) {
       progress(bytes);
       yield;
     }
@@ -76,7 +82,7 @@ function* openInSteps(disk: Disk, options: RecoveryOptions): Generator<void, Ope
 
   const catalog = new Catalog(store.tables().map((table) => table.schema));
   const logSteps = openLog(disk, options, snapshot, passedOver, (frame) =>
-    readPayload(frame.payload, catalog, (change) => store.apply(change)),
+    readPayload(frame.payload, catalog, (change) => store.apply(change), options.onRecord),
   );
   for (;;) {
     const step = logSteps.next();
@@ -103,6 +109,7 @@ export function* loadSnapshot(
   snapshot: Snapshot,
   store: Store,
   onBlock: (tag: number, data: Uint8Array) => void,
+  onRecord?: (record: KeptAnswer) => void,
 ): Generator<number, void, undefined> {
   const loader = new StateLoader();
   const replay = (change: Change): void => store.replay(change);
@@ -117,7 +124,7 @@ export function* loadSnapshot(
       loader.finish(store);
       catalog = new Catalog(store.tables().map((table) => table.schema));
     },
-    (frame) => readPayload(frame.payload, catalog, replay),
+    (frame) => readPayload(frame.payload, catalog, replay, onRecord),
   );
 }
 

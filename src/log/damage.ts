@@ -3,6 +3,9 @@
  * without rows that were confirmed; it names the place and what can be done.
  */
 
+/** There while a repair replaces files: a start would take what it finds for all there is. */
+export const REPAIR_NAME = "repair";
+
 export class Damage extends Error {
   override readonly name = "Damage";
   readonly file: string;

@@ -104,10 +104,12 @@ class FileDisk implements Disk {
   readonly where: string;
   readonly #directory: number;
   readonly #release: () => void;
+  readonly #flags: "r" | "r+";
 
-  constructor(where: string, directory: number, release: () => void) {
+  constructor(where: string, directory: number, flags: "r" | "r+", release: () => void) {
     this.where = where;
     this.#directory = directory;
+    this.#flags = flags;
     this.#release = release;
   }
 
@@ -132,7 +134,7 @@ class FileDisk implements Disk {
   }
 
   open(name: string): DiskFile {
-    return new RealFile(name, fs.openSync(join(this.where, name), "r+"));
+    return new RealFile(name, fs.openSync(join(this.where, name), this.#flags));
   }
 
   create(name: string): DiskFile {
@@ -169,10 +171,10 @@ class FileDisk implements Disk {
 export function fileDisk(directory: string): Disk {
   fs.mkdirSync(directory, { recursive: true, mode: 0o700 });
   const release = takeLock(directory);
-  return new FileDisk(directory, fs.openSync(directory, "r"), release);
+  return new FileDisk(directory, fs.openSync(directory, "r"), "r+", release);
 }
 
-/** The directory without the lock, for scripts that look and do not write. */
-export function unlockedDisk(directory: string): Disk {
-  return new FileDisk(directory, fs.openSync(directory, "r"), () => {});
+/** The directory without the lock, for scripts that look and do not write; a server may be writing to it meanwhile. */
+export function diskToRead(directory: string): Disk {
+  return new FileDisk(directory, fs.openSync(directory, "r"), "r", () => {});
 }

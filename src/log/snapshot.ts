@@ -25,7 +25,7 @@
  * 2^16 behind them repeat the log's frames of that time (f64 position, f64 wall time, f64 change counter, payload);
  * applied over the rows they give the state at the last of them. So a snapshot needs no log to be whole.
  *
- * The foot is the last block: f64 position, f64 change counter. A file that does not end with it is no snapshot.
+ * The foot is the last block: f64 position, f64 change counter, f64 wall time of the frame of that position. A file that does not end with it is no snapshot.
  *
  * Written under another name (`snapshot-*.tmp`), synced, read back, renamed, the directory synced: a file of a snapshot's
  * name was whole once. Nobody ever writes to one again, so it may be mapped.
@@ -44,7 +44,7 @@ const HISTORY_BYTES = 16;
 const FRAME_TAG = 0x1_0000;
 const FOOT_TAG = 0x1_0001;
 const FRAME_NUMBERS_BYTES = 24;
-const FOOT_BYTES = 16;
+const FOOT_BYTES = 24;
 const NAME = /^snapshot-(\d{16})\.fsnap$/;
 const UNFINISHED = /^snapshot-\d{16}\.tmp$/;
 /** Written between two syncs of the file: a sync of the log must not find a gigabyte in front of it. */
@@ -142,12 +142,14 @@ export class SnapshotWriter {
   /**
    * Makes it a snapshot: of the state at `position`, which must be on disk in the log, with this change counter.
    *
+   * @param atMs wall time of the frame of that position
    * @param turn lets others go on between two pieces of the reading back
    */
-  async finish(position: number, seq: number, turn: () => Promise<void>): Promise<string> {
+  async finish(position: number, seq: number, atMs: number, turn: () => Promise<void>): Promise<string> {
     const foot = Buffer.alloc(FOOT_BYTES);
     foot.writeDoubleLE(position, 0);
     foot.writeDoubleLE(seq, 8);
+    foot.writeDoubleLE(atMs, 16);
     this.#write(FOOT_TAG, foot);
     await this.#sync();
     await this.#readBack(turn);
@@ -248,6 +250,8 @@ export class Snapshot {
   /** The position whose state it is, and the change counter there. */
   readonly position: number;
   readonly seq: number;
+  /** Wall time of the last frame in it. */
+  readonly atMs: number;
   readonly #bytes: Buffer;
   readonly #blocks: readonly Block[];
 
@@ -256,6 +260,7 @@ export class Snapshot {
     head: SnapshotHead,
     position: number,
     seq: number,
+    atMs: number,
     bytes: Buffer,
     blocks: readonly Block[],
   ) {
@@ -263,6 +268,7 @@ export class Snapshot {
     this.head = head;
     this.position = position;
     this.seq = seq;
+    this.atMs = atMs;
     this.#bytes = bytes;
     this.#blocks = blocks;
   }
@@ -301,7 +307,8 @@ export class Snapshot {
     if (position !== snapshotPosition(name)) {
       throw new Damage(name, foot.from, `it is of position ${position}, its name says ${snapshotPosition(name)}`);
     }
-    return new Snapshot(name, head, position, bytes.readDoubleLE(foot.from + 8), bytes, blocks);
+    const seq = bytes.readDoubleLE(foot.from + 8);
+    return new Snapshot(name, head, position, seq, bytes.readDoubleLE(foot.from + 16), bytes, blocks);
   }
 
   get bytes(): number {
