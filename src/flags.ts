@@ -6,6 +6,7 @@
 
 import { BODY_BYTES, CONNECTIONS } from "./base/limits.ts";
 import { nearestWord } from "./lang/nearest_word.ts";
+import type { SyncPolicy } from "./log/log.ts";
 
 /** What stops the start: one line for the person who wrote the command. */
 export class UsageError extends Error {}
@@ -14,9 +15,6 @@ export interface Address {
   readonly hostname: string;
   readonly port: number;
 }
-
-/** `every` milliseconds a flush; `always`: an answer waits for it; `off`: at the end alone. */
-export type SyncPolicy = { readonly kind: "always" | "off" } | { readonly kind: "every"; readonly ms: number };
 
 interface Flag<T> {
   /** What stands for the value in the help; null for one that is on by being there. */
@@ -38,7 +36,7 @@ const FLAGS = {
   "in-memory": on("keeps the data in memory alone: gone when it stops"),
   sync: flag(
     "always|<ms>|off",
-    { kind: "always" } as SyncPolicy,
+    "always" as SyncPolicy,
     "when a write is on disk: before its answer, every so many ms, or at the end",
     sync,
   ),
@@ -81,7 +79,6 @@ const NOT_AVAILABLE: ReadonlySet<FlagName> = new Set([
   "mint-token",
   "policy",
   "auth-delay",
-  "idempotency-ttl",
   "cdc",
   "replica-of",
   "replication-token",
@@ -171,7 +168,7 @@ function shown(fallback: unknown): string {
   if (fallback === null || fallback === false) return "";
   if (fallback === true) return "on";
   if (typeof fallback !== "object") return String(fallback);
-  return "kind" in fallback ? String(fallback.kind) : addressText(fallback as Address);
+  return addressText(fallback as Address);
 }
 
 export function addressText({ hostname, port }: Address): string {
@@ -299,8 +296,8 @@ function address(sent: string): Address {
 }
 
 function sync(sent: string): SyncPolicy {
-  if (sent === "always" || sent === "off") return { kind: sent };
-  if (/^[1-9]\d{0,8}$/.test(sent)) return { kind: "every", ms: Number(sent) };
+  if (sent === "always" || sent === "off") return sent;
+  if (/^[1-9]\d{0,8}$/.test(sent)) return Number(sent);
   throw new WrongValue("always, off, or a number of milliseconds");
 }
 

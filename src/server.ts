@@ -5,27 +5,36 @@
  * | exit | why |
  * | ---- | --- |
  * | 0    | stopped by SIGTERM, SIGINT or SIGHUP, everything synced |
- * | 1    | it could not start, or could not sync at the end |
+ * | 1    | it could not start, or could not sync at the end, or was told twice to stop |
  * | 2    | the command line is wrong |
  * | 70   | an assumption of the server broke: a defect |
  */
 
 import http from "node:http";
 import manifest from "../package.json" with { type: "json" };
+import { ByteReader } from "./base/bytes.ts";
 import { HEADER_BYTES } from "./base/limits.ts";
 import { type Clock, TestClock, WallClock } from "./clock/clock.ts";
+import { Checkpoint } from "./engine/checkpoint.ts";
 import { Engine } from "./engine/engine.ts";
-import { MemoryJournal } from "./engine/journal.ts";
+import { ANSWERS_PART, KeptAnswers } from "./engine/idempotency.ts";
+import { type Journal, MemoryJournal } from "./engine/journal.ts";
+import { openStore } from "./engine/recovery.ts";
 import { Sweeper } from "./engine/sweeper.ts";
 import { addressText, type Flags, helpText, readCommand, UsageError } from "./flags.ts";
+import { HeldClaims } from "./hold/held_claims.ts";
 import { appOf } from "./http/app.ts";
 import { Service } from "./http/service.ts";
+import { fileDisk } from "./log/disk.ts";
 import { Log } from "./obs/log.ts";
 import { Metrics } from "./obs/metrics.ts";
 import { Store } from "./store/store.ts";
 
 /** What is under way when the server is told to stop has this long. */
 const STOP_MS = 800;
+const EXIT_REFUSED = 1;
+const EXIT_USAGE = 2;
+const EXIT_DEFECT = 70;
 
 const log = new Log();
 
@@ -34,18 +43,131 @@ function fail(words: string, status: number): never {
   process.exit(status);
 }
 
-function commandOf() {
+/** What there is to run statements against, and what lets go of it. */
+interface Data {
+  readonly store: Store;
+  readonly engine: Engine;
+  readonly close: () => Promise<void>;
+}
+
+/** Where changes go, and what was there before. */
+interface Kept {
+  readonly store: Store;
+  readonly journal: Journal;
+  readonly seq: number;
+  readonly compact: () => void;
+  readonly close: () => Promise<void>;
+}
+
+const NOTHING_KEPT = (): Kept => ({
+  store: new Store(),
+  journal: new MemoryJournal(),
+  seq: 0,
+  compact: () => {},
+  close: async () => {},
+});
+
+async function openDirectory(
+  flags: Flags,
+  clock: Clock,
+  answers: KeptAnswers,
+  onProgress: (share: number) => void,
+): Promise<Kept> {
+  const disk = fileDisk(flags.data);
+  const opened = await openStore(disk, {
+    sync: flags.sync,
+    clock,
+    onProgress,
+    onBlock: (tag, data) => {
+      if (tag === ANSWERS_PART) answers.restore(new ByteReader(data));
+    },
+    onRecord: (record) => answers.keep(record),
+  });
+  for (const damage of opened.passedOver)
+    log.warn("a snapshot was passed over", { file: damage.file, why: damage.found });
+  const { tornTail } = opened.log;
+  if (tornTail !== null) log.warn("a torn frame at the end of the log was cut", { ...tornTail });
+  const checkpoint = new Checkpoint({
+    disk,
+    log: opened.log,
+    store: opened.store,
+    parts: [{ tag: ANSWERS_PART, begin: () => answers.begin() }],
+    newest: opened.snapshot,
+    clock,
+    onTaken: (taken) => log.info("snapshot", { file: taken.name, bytes: taken.bytes, ms: Math.round(taken.tookMs) }),
+    onFailed: (why) => log.error("a snapshot could not be written", { why: String(why) }),
+  });
+  if (!flags["read-only"]) checkpoint.start();
+  return {
+    store: opened.store,
+    journal: opened.log,
+    seq: opened.seq,
+    compact: () => void checkpoint.take().catch(() => {}),
+    close: async () => {
+      await checkpoint.stop();
+      await opened.log.close();
+      disk.close();
+    },
+  };
+}
+
+async function openData(flags: Flags, clock: Clock, service: Service): Promise<Data> {
+  let done = 0;
+  service.loading(() => done);
+  const answers = new KeptAnswers(flags["idempotency-ttl"] * 1_000);
+  const kept = flags["in-memory"]
+    ? NOTHING_KEPT()
+    : await openDirectory(flags, clock, answers, (share) => {
+        done = share;
+      });
+  const engine = new Engine({
+    store: kept.store,
+    journal: kept.journal,
+    clock,
+    seq: kept.seq,
+    readOnly: flags["read-only"],
+    maxMemoryBytes: flags["max-memory"] ?? Infinity,
+    answers,
+    compact: kept.compact,
+  });
+  const sweeper = new Sweeper(engine, clock);
+  if (!flags["read-only"]) sweeper.start();
+  const close = async (): Promise<void> => {
+    sweeper.stop();
+    await kept.close();
+    if (kept.journal.failure !== null) throw new Error(kept.journal.failure);
+  };
+  return { store: kept.store, engine, close };
+}
+
+function listen(flags: Flags, service: Service) {
+  // The runtime's own bound is 16 KiB; what is larger than ours it answers with 431.
+  Object.assign(http, { maxHeaderSize: HEADER_BYTES });
+  const app = appOf(service);
   try {
-    return readCommand(process.argv.slice(2), process.env);
+    app.listen({
+      hostname: flags.listen.hostname,
+      port: flags.listen.port,
+      // With it a second server on the port would start, and take a share of the connections.
+      reusePort: false,
+      idleTimeout: flags["idle-timeout"],
+      // Bodies are held to --max-body by the routes, which say so in the answer.
+      maxRequestBodySize: Number.MAX_SAFE_INTEGER,
+    });
   } catch (error) {
-    if (error instanceof UsageError) fail(error.message, 2);
-    throw error;
+    const why = error instanceof Error && "code" in error ? String(error.code) : String(error);
+    const words = why === "EADDRINUSE" ? "the address is in use" : why;
+    fail(`cannot listen on ${addressText(flags.listen)}: ${words}`, EXIT_REFUSED);
   }
+  const listener = app.server;
+  if (listener === null) fail("cannot listen", EXIT_REFUSED);
+  service.listener = listener;
+  return listener;
 }
 
 async function start(flags: Flags): Promise<void> {
   const testClock = flags["test-clock"] ? new TestClock(Date.now()) : null;
-  const clock: Clock = testClock ?? new WallClock((byMs) => log.warn("the system's clock was set", { ms: byMs }));
+  const clock = testClock ?? new WallClock((byMs) => log.warn("the system's clock was set", { ms: Math.round(byMs) }));
   const service = new Service({
     settings: {
       version: manifest.version,
@@ -61,73 +183,60 @@ async function start(flags: Flags): Promise<void> {
     log,
     metrics: new Metrics(clock.now()),
     gate: null,
-    broken: () => setImmediate(() => process.exit(70)),
+    broken: () => setImmediate(() => process.exit(EXIT_DEFECT)),
   });
+  const listener = listen(flags, service);
 
-  // The runtime's own bound is 16 KiB; what is larger than ours it answers with 431.
-  Object.assign(http, { maxHeaderSize: HEADER_BYTES });
-  const app = appOf(service);
-  try {
-    app.listen({
-      hostname: flags.listen.hostname,
-      port: flags.listen.port,
-      reusePort: false,
-      idleTimeout: flags["idle-timeout"],
-      // Bodies are held to --max-body by the routes, which say so in the answer.
-      maxRequestBodySize: Number.MAX_SAFE_INTEGER,
-    });
-  } catch (error) {
-    const why = error instanceof Error && "code" in error ? String(error.code) : String(error);
-    fail(`cannot listen on ${addressText(flags.listen)}: ${why === "EADDRINUSE" ? "the address is in use" : why}`, 1);
-  }
-  const listener = app.server;
-  if (listener === null) fail("the server does not listen", 1);
-  service.listener = listener;
-
-  const store = new Store();
-  const engine = new Engine({
-    store,
-    journal: new MemoryJournal(),
-    clock,
-    seq: 0,
-    readOnly: flags["read-only"],
-    maxMemoryBytes: flags["max-memory"] ?? Infinity,
-    compact: () => {},
-  });
-  const sweeper = new Sweeper(engine, clock);
-  sweeper.start();
-  service.ready(engine, null);
-
-  let stops = 0;
+  let data: Data | undefined;
+  let told = false;
   const stop = async (signal: string): Promise<void> => {
-    if (++stops > 1) process.exit(1);
+    // Told twice, or with nothing open yet: now.
+    if (told) process.exit(EXIT_REFUSED);
+    told = true;
     log.info("stopping", { signal });
     service.stop();
-    sweeper.stop();
     void listener.stop(false);
     const deadline = performance.now() + STOP_MS;
     while (listener.pendingRequests > 0 && performance.now() < deadline) await Bun.sleep(5);
     service.letGo();
     try {
-      await engine.close();
+      await data?.close();
     } catch (error) {
-      log.error("the last sync failed", {}, error);
-      process.exit(1);
+      log.error("stopped, and not all is on disk", { why: String(error) });
+      process.exit(EXIT_REFUSED);
     }
-    void listener.stop(true);
     process.exit(0);
   };
   for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) process.on(signal, () => void stop(signal));
 
-  const tables = store.tables();
+  try {
+    data = await openData(flags, clock, service);
+  } catch (error) {
+    fail(error instanceof Error ? error.message : String(error), EXIT_REFUSED);
+  }
+  if (told) return;
+  service.ready(data.engine, new HeldClaims(data.engine));
+
+  const tables = data.store.tables();
   const rows = tables.reduce((sum, table) => sum + table.count, 0);
   const address = addressText({ hostname: flags.listen.hostname, port: listener.port ?? flags.listen.port });
+  const where = flags["in-memory"] ? "data in memory, sync off" : `data in ${flags.data}, sync ${syncText(flags)}`;
   process.stdout.write(
-    `fenec ${manifest.version} listening on http://${address}, data in memory, sync off, ${tables.length} collections, ${rows} rows\n`,
+    `fenec ${manifest.version} listening on http://${address}, ${where}, ${tables.length} collections, ${rows} rows\n`,
   );
 }
 
-const command = commandOf();
+function syncText({ sync }: Flags): string {
+  return typeof sync === "number" ? `every ${sync} ms` : sync;
+}
+
+let command: ReturnType<typeof readCommand>;
+try {
+  command = readCommand(process.argv.slice(2), process.env);
+} catch (error) {
+  if (!(error instanceof UsageError)) throw error;
+  fail(error.message, EXIT_USAGE);
+}
 if (command.kind === "help") process.stdout.write(helpText());
 else if (command.kind === "version") process.stdout.write(`fenec ${manifest.version}\n`);
 else await start(command.flags);

@@ -56,3 +56,7 @@ export const LOG_RESERVE_BYTES = 1024 * 1024;
 export const CHECKPOINT_LOG_BYTES = LOG_SEGMENT_BYTES / 2;
 /** And once this time has gone by, if anything was written. */
 export const CHECKPOINT_MS = 15 * 60_000;
+/** Bytes of an answer kept under an idempotency key; a larger one is kept as a note. */
+export const KEPT_ANSWER_BYTES = 64 * 1024;
+/** Bytes of all answers kept under idempotency keys, beside their time; the oldest go first. */
+export const IDEMPOTENCY_BYTES = 256 * 1024 * 1024;

@@ -14,6 +14,8 @@ export type Scope = unknown;
 export interface RequestContext {
   /** Null: full access. */
   readonly scope: Scope | null;
+  /** Whose request it is: an idempotency key belongs to its subject. Empty: nobody in particular. */
+  readonly subject?: string;
   /** The `Idempotency-Key` of the request, 1 to 255 bytes. */
   readonly idempotencyKey: string | null;
   /** Digest of method, path and body: what a key sent again is compared by. Empty without a key. */

@@ -25,9 +25,10 @@ import type {
   Outcome,
   RequestContext,
 } from "./contract.ts";
+import { type KeptAnswer, type KeptAnswers, type KeptOutcome, recordOf } from "./idempotency.ts";
 import type { Journal } from "./journal.ts";
 import { StatementOutcome } from "./outcome.ts";
-import { writeChange } from "./payload.ts";
+import { writeChange, writeRecord } from "./payload.ts";
 
 export interface EngineParts {
   readonly store: Store;
@@ -38,6 +39,8 @@ export interface EngineParts {
   readonly readOnly: boolean;
   /** Bytes past which puts and sets are refused; Infinity: no ceiling. */
   readonly maxMemoryBytes: number;
+  /** Answers kept under idempotency keys. */
+  readonly answers: KeptAnswers;
   /** What `compact` sets off. */
   readonly compact: () => void;
 }
@@ -55,6 +58,7 @@ export class Engine implements EngineContract {
   readonly store: Store;
   readonly clock: Clock;
   readonly readOnly: boolean;
+  readonly answers: KeptAnswers;
   readonly #journal: Journal;
   readonly #maxMemoryBytes: number;
   readonly #compact: () => void;
@@ -70,6 +74,7 @@ export class Engine implements EngineContract {
     this.store = parts.store;
     this.clock = parts.clock;
     this.readOnly = parts.readOnly;
+    this.answers = parts.answers;
     this.#journal = parts.journal;
     this.#maxMemoryBytes = parts.maxMemoryBytes;
     this.#compact = parts.compact;
@@ -83,29 +88,45 @@ export class Engine implements EngineContract {
 
   query(text: string, params: readonly Value[], context: RequestContext): Outcome {
     const parsed = this.#parse(text);
+    const key = isKeyed(parsed, context) ? context.idempotencyKey : null;
+    if (key !== null) {
+      const kept = this.#kept(key, context);
+      if (kept !== undefined) return new StatementOutcome(kept.outcomes[0] as KeptOutcome, this.#seq, true);
+    }
     const { plan, env } = this.#prepare(parsed, params, context);
     const result = plan.run(env);
-    if (result.change.length > 0) {
-      this.#payload.reset();
-      writeChange(this.#payload, this.store, result.change);
-      this.#admit(plan, this.#payload.length);
-      this.#append(result.change.length, isEssential(plan));
-      this.store.apply(result.change);
-      this.#wrote(result.change, this.#seq);
+    if (result.change.length === 0) {
+      if (plan.verb === "compact") this.#compact();
+      return StatementOutcome.of(result, plan.isWrite, this.#seq);
     }
-    if (plan.verb === "compact") this.#compact();
-    return new StatementOutcome(result, plan.isWrite, this.#seq);
+    this.#payload.reset();
+    writeChange(this.#payload, this.store, result.change);
+    this.#admit(plan, this.#payload.length);
+    const outcome = StatementOutcome.of(result, true, this.#seq + result.change.length);
+    const record = key === null ? null : this.#record(key, context, [outcome], false);
+    this.#append(result.change.length, isEssential(plan));
+    this.store.apply(result.change);
+    if (record !== null) this.answers.keep(record);
+    this.#wrote(result.change, this.#seq);
+    return outcome;
   }
 
   batch(requests: readonly BatchRequest[], context: RequestContext): BatchOutcome {
     const parsed = requests.map((request, at) => located(at, 0, () => this.#parse(request.text)));
     // What a compact does cannot be put back, so beside one each statement stands alone.
     if (parsed.some(({ shape }) => shape.statement.kind === "compact")) return this.#piecemeal(requests, context);
+    const key = parsed.some((each) => isKeyed(each, context)) ? context.idempotencyKey : null;
+    if (key !== null) {
+      const kept = this.#kept(key, context);
+      if (kept !== undefined) return this.#replayed(kept);
+    }
     const undo = new Undo();
     const payload = this.#payload;
     payload.reset();
     const changes: Change[] = [];
     const ran: { result: Result; plan: Plan }[] = [];
+    let outcomes: StatementOutcome[];
+    let record: KeptAnswer | null = null;
     let documents = 0;
     let essential = true;
     try {
@@ -126,17 +147,21 @@ export class Engine implements EngineContract {
         essential = essential && isEssential(ranNow.plan);
         changes.push(ranNow.result.change);
       }
-      if (documents > 0) this.#append(documents, essential);
+      outcomes = ran.map(({ result, plan }) => StatementOutcome.of(result, plan.isWrite, this.#seq + documents));
+      if (documents > 0) {
+        if (key !== null) record = this.#record(key, context, outcomes, true);
+        this.#append(documents, essential);
+      }
     } catch (error) {
       this.store.rollback(undo);
       throw error;
     }
+    if (record !== null) this.answers.keep(record);
     let seq = this.#seq - documents;
     for (const change of changes) {
       seq += change.length;
       this.#wrote(change, seq);
     }
-    const outcomes = ran.map(({ result, plan }) => new StatementOutcome(result, plan.isWrite, this.#seq));
     return { outcomes, seq: this.#seq, wrote: documents, isRead: ran.every(({ plan }) => !plan.isWrite) };
   }
 
@@ -230,6 +255,23 @@ export class Engine implements EngineContract {
     return { plan, env: new Env(this.clock.now(), params, parsed.literals, null) };
   }
 
+  #kept(key: string, context: RequestContext): KeptAnswer | undefined {
+    return this.answers.find(context.subject ?? "", key, context.requestHash, this.clock.now());
+  }
+
+  /** Writes an answer's record into the frame being made. */
+  #record(key: string, context: RequestContext, outcomes: readonly StatementOutcome[], batch: boolean): KeptAnswer {
+    const { subject = "", requestHash } = context;
+    const record = recordOf({ subject, key, requestHash, atMs: this.clock.now(), batch, outcomes });
+    writeRecord(this.#payload, record);
+    return record;
+  }
+
+  #replayed(kept: KeptAnswer): BatchOutcome {
+    const outcomes = kept.outcomes.map((outcome) => new StatementOutcome(outcome, this.#seq, true));
+    return { outcomes, seq: this.#seq, wrote: 0, isRead: false, replayed: true };
+  }
+
   /** Past the memory ceiling what makes rows is refused; deletes go on. */
   #admit(plan: Plan, bytes: number): void {
     if (plan.verb === "del" || plan.verb === "drop") return;
@@ -270,6 +312,13 @@ function located<T>(at: number, completed: number, work: () => T): T {
   } catch (error) {
     throw error instanceof Refusal ? error.with({ completed, at }) : error;
   }
+}
+
+/** A key is kept for writes; reads pass it over, and so does a compact. */
+function isKeyed(parsed: Parsed, context: RequestContext): boolean {
+  return (
+    context.idempotencyKey !== null && parsed.shape.statement.kind !== "compact" && isWrite(parsed.shape.statement)
+  );
 }
 
 function isEssential(plan: Plan): boolean {

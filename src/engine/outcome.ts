@@ -3,6 +3,7 @@
 import type { Result } from "../exec/plan.ts";
 import { jsonString } from "../value/json.ts";
 import type { Outcome } from "./contract.ts";
+import type { KeptOutcome } from "./idempotency.ts";
 
 export class StatementOutcome implements Outcome {
   readonly kind: Outcome["kind"];
@@ -10,15 +11,22 @@ export class StatementOutcome implements Outcome {
   readonly wrote: number;
   readonly isWrite: boolean;
   readonly seq: number;
-  readonly #text: string;
+  readonly replayed: boolean;
+  readonly text: string;
 
-  constructor(result: Result, isWrite: boolean, seq: number) {
-    this.kind = result.kind;
-    this.#text = result.text;
-    this.count = result.count;
-    this.wrote = result.change.length;
-    this.isWrite = isWrite;
+  constructor(outcome: KeptOutcome, seq: number, replayed: boolean) {
+    this.kind = outcome.kind;
+    this.text = outcome.text;
+    this.count = outcome.count;
+    this.wrote = outcome.wrote;
+    this.isWrite = outcome.isWrite;
     this.seq = seq;
+    this.replayed = replayed;
+  }
+
+  static of(result: Result, isWrite: boolean, seq: number): StatementOutcome {
+    const { kind, text, count, change } = result;
+    return new StatementOutcome({ kind, text, count, wrote: change.length, isWrite }, seq, false);
   }
 
   get isRead(): boolean {
@@ -26,14 +34,14 @@ export class StatementOutcome implements Outcome {
   }
 
   get body(): string {
-    if (this.kind === "rows" || this.kind === "schemas") return this.#text;
+    if (this.kind === "rows" || this.kind === "schemas") return this.text;
     return this.batchBody;
   }
 
   get batchBody(): string {
-    if (this.kind === "rows") return `{"rows":${this.#text}}`;
-    if (this.kind === "schemas") return `{"collections":${this.#text}}`;
+    if (this.kind === "rows") return `{"rows":${this.text}}`;
+    if (this.kind === "schemas") return `{"collections":${this.text}}`;
     if (this.kind === "affected") return `{"affected":${this.count}}`;
-    return `{"message":${jsonString(this.#text)}}`;
+    return `{"message":${jsonString(this.text)}}`;
   }
 }

@@ -10,8 +10,10 @@ import { ByteReader, type ByteWriter } from "../base/bytes.ts";
 import type { Change } from "../store/change.ts";
 import { type Catalog, decodeChange, encodeChange } from "../store/encoding.ts";
 import type { Store } from "../store/store.ts";
+import { decodeRecord, encodeRecord, type KeptAnswer } from "./idempotency.ts";
 
 const CHANGE = 1;
+const RECORD = 2;
 
 /** @param store as it is before the change is applied */
 export function writeChange(w: ByteWriter, store: Store, change: Change): void {
@@ -19,12 +21,25 @@ export function writeChange(w: ByteWriter, store: Store, change: Change): void {
   encodeChange(w, store, change);
 }
 
-/** Hands on the changes of a frame in their order. */
-export function readPayload(payload: Uint8Array, catalog: Catalog, onChange: (change: Change) => void): void {
+export function writeRecord(w: ByteWriter, record: KeptAnswer): void {
+  w.u8(RECORD);
+  encodeRecord(w, record);
+}
+
+/** Hands on the sections of a frame in their order. */
+export function readPayload(
+  payload: Uint8Array,
+  catalog: Catalog,
+  onChange: (change: Change) => void,
+  onRecord: (record: KeptAnswer) => void = () => {},
+): void {
   const r = new ByteReader(payload);
   while (r.remaining > 0) {
     const tag = r.u8();
-    assert(tag === CHANGE, `a frame holds an unknown section ${tag}`);
-    onChange(decodeChange(r, catalog));
+    if (tag === CHANGE) onChange(decodeChange(r, catalog));
+    else {
+      assert(tag === RECORD, `a frame holds an unknown section ${tag}`);
+      onRecord(decodeRecord(r));
+    }
   }
 }

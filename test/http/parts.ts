@@ -10,6 +10,7 @@ import type {
   RequestContext,
 } from "../../src/engine/contract.ts";
 import { Engine } from "../../src/engine/engine.ts";
+import { KeptAnswers } from "../../src/engine/idempotency.ts";
 import { MemoryJournal } from "../../src/engine/journal.ts";
 import { appOf } from "../../src/http/app.ts";
 import type { Gate, Hold } from "../../src/http/seams.ts";
@@ -88,6 +89,7 @@ export function memoryEngine(clock: TestClock, readOnly = false): Engine {
     seq: 0,
     readOnly,
     maxMemoryBytes: Infinity,
+    answers: new KeptAnswers(86_400_000),
     compact: () => {},
   });
 }
