@@ -526,8 +526,28 @@ function valueAt(text: string, from: number, to: number): Value {
     case 0x6e:
       return null;
     default:
-      return numberValue(text.slice(from, to));
+      return numberAt(text, from, to);
   }
+}
+
+/** Digits that make a safe int whatever they are. */
+const SAFE_DIGITS = 15;
+
+/** The same as `numberValue`, without a text of its own for the ints that are most of all numbers. */
+function numberAt(text: string, from: number, to: number): number | bigint | Float {
+  const isNegative = text.charCodeAt(from) === MINUS;
+  const first = isNegative ? from + 1 : from;
+  if (to - first <= SAFE_DIGITS) {
+    let n = 0;
+    let i = first;
+    for (; i < to; i++) {
+      const digit = text.charCodeAt(i) - 0x30;
+      if (!(digit >= 0 && digit <= 9)) break;
+      n = n * 10 + digit;
+    }
+    if (i === to && (n !== 0 || !isNegative)) return isNegative ? -n : n;
+  }
+  return numberValue(text.slice(from, to));
 }
 
 /** Valid compact text as a value, one level: objects and lists stay text inside a `Json`. */
@@ -674,7 +694,7 @@ function setIn(text: string, keys: readonly string[], valueText: string): string
     const next = findKey(text, at, keys[k]!);
     if (next < 0) {
       const close = -1 - next;
-      const comma = text.charCodeAt(close - 1) === OPEN_OBJECT && close - 1 === at ? "" : ",";
+      const comma = close - 1 === at ? "" : ",";
       const member = `${jsonString(keys[k]!)}:${k + 1 < keys.length ? nested(keys, k + 1, valueText) : valueText}`;
       return text.slice(0, close) + comma + member + text.slice(close);
     }

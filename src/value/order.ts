@@ -209,7 +209,7 @@ function identityText(value: Value): string {
   if (value instanceof Time) return `t${value.ms}`;
   if (value instanceof Uint8Array)
     return `b${Buffer.from(value.buffer, value.byteOffset, value.length).toString("hex")}`;
-  if (value instanceof Point) return `p${value.lon + 0},${value.lat + 0}`;
+  if (value instanceof Point) return `p${value.lon},${value.lat}`;
   let list = "[";
   for (let i = 0; i < value.length; i++) list += (i === 0 ? "" : ",") + identityText(value[i]!);
   return `${list}]`;

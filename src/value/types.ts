@@ -191,7 +191,7 @@ function fitJson(type: FieldType, value: Value, where: string): Cell {
   if (typeof value === "object") {
     checkJson(type, value, where, 0);
   }
-  const text = value instanceof Json ? ownText(value.text) : valueToJson(value);
+  const text = typeof value === "object" ? ownText(valueToJson(value)) : valueToJson(value);
   if (tooDeep(text)) {
     throw new Refusal("too_deep", `${where} is nested too deep: at most ${JSON_DEPTH} levels of objects and lists`);
   }

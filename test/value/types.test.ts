@@ -247,15 +247,17 @@ describe("what a field takes", () => {
     Bun.gc(true);
     const before = heapStats().extraMemorySize;
     for (let i = 0; i < 100; i++) {
+      const pad = "x".repeat(300_000);
       const body = Buffer.from(
-        `{"t":"text number ${i} of some length","j":{"k":"json ${i}"},"pad":"${"x".repeat(300_000)}"}`,
+        `{"t":"text number ${i} of some length","j":{"k":"json ${i}"},"f":1.500000000000000000000,"l":["element ${i}"],"pad":"${pad}"}`,
       ).toString();
       const members = parseMembers(body);
       cells.push(fitCell(scalar("text"), members.get("t")!, "t"), fitCell(scalar("json"), members.get("j")!, "j"));
+      cells.push(fitCell(scalar("json"), members.get("f")!, "f"), fitCell(TEXTS, members.get("l")!, "l"));
     }
     Bun.gc(true);
     expect(heapStats().extraMemorySize - before).toBeLessThan(10_000_000);
-    expect(cells.length).toBe(200);
+    expect(cells.length).toBe(400);
   });
 });
 
