@@ -3,13 +3,21 @@
  * plans or rows. The engine runs one statement to its end without an await; only `durable` waits.
  */
 
+import type { Rules } from "../exec/rules.ts";
+import type { Claims } from "../plan/env.ts";
 import type { CollectionSchema } from "../schema/schema.ts";
 import type { Change } from "../store/change.ts";
 import type { Store } from "../store/store.ts";
 import type { Value } from "../value/value.ts";
 
-/** What a token may see and write; made by the auth room, read by the engine. */
-export type Scope = unknown;
+/** A token held to rules; made by the auth room, read by the engine. */
+export interface Scope {
+  readonly rules: Rules;
+  /** The token's claims, for `$jwt.name`. */
+  readonly claims: Claims;
+  /** Epoch ms past which the token is good for nothing; Infinity: never. */
+  readonly expiresAtMs: number;
+}
 
 export interface RequestContext {
   /** Null: full access. */

@@ -11,7 +11,6 @@ import type { Plan, Result } from "../exec/plan.ts";
 import type { Statement } from "../lang/ast.ts";
 import { Env } from "../plan/env.ts";
 import { readsNow } from "../plan/moment.ts";
-import { describeSchema } from "../schema/describe.ts";
 import type { CollectionSchema } from "../schema/schema.ts";
 import type { Change } from "../store/change.ts";
 import type { Store } from "../store/store.ts";
@@ -185,11 +184,8 @@ export class Engine implements EngineContract {
     return this.#journal.whenDurable(this.#journal.appended);
   }
 
-  collections(_context: RequestContext): string {
-    return `[${this.store
-      .tables()
-      .map((table) => describeSchema(table.schema))
-      .join(",")}]`;
+  collections(context: RequestContext): string {
+    return this.query("collections", NO_PARAMS, { ...context, idempotencyKey: null }).body;
   }
 
   names(): readonly string[] {
@@ -216,7 +212,7 @@ export class Engine implements EngineContract {
   readTag(text: string): number | undefined {
     const { statement } = this.#parse(text).shape;
     if (statement.kind !== "get" || readsTime(statement)) return undefined;
-    const plan = this.#parse(text).shape.plan(this.store);
+    const plan = this.#parse(text).shape.plan(this.store, null);
     const [table, inner] = plan.tables;
     if (table === undefined || inner !== undefined || table.ttl !== undefined) return undefined;
     return this.#lastWrites.get(table.cid) ?? this.#firstSeq;
@@ -244,15 +240,18 @@ export class Engine implements EngineContract {
     return parsed;
   }
 
-  #prepare(parsed: Parsed, params: readonly Value[], _context: RequestContext): { plan: Plan; env: Env } {
-    const plan = parsed.shape.plan(this.store);
+  #prepare(parsed: Parsed, params: readonly Value[], context: RequestContext): { plan: Plan; env: Env } {
+    const { scope } = context;
+    const now = this.clock.now();
+    if (scope !== null && scope.expiresAtMs <= now) throw new Refusal("unauthorized", "the token has expired");
+    const plan = parsed.shape.plan(this.store, scope === null ? null : scope.rules);
     if (params.length < plan.params) {
       throw new Refusal(
         "bad_parameter",
         `the statement reads $${plan.params}, and ${params.length} parameters were sent`,
       );
     }
-    return { plan, env: new Env(this.clock.now(), params, parsed.literals, null) };
+    return { plan, env: new Env(now, params, parsed.literals, scope === null ? null : scope.claims) };
   }
 
   #kept(key: string, context: RequestContext): KeptAnswer | undefined {

@@ -13,6 +13,7 @@ import { parseLifted, parseStatement } from "../lang/parse.ts";
 import type { Store } from "../store/store.ts";
 import type { Value } from "../value/value.ts";
 import type { Plan } from "./plan.ts";
+import type { Rules } from "./rules.ts";
 import { planStatement } from "./statement.ts";
 
 /** A statement as it stands in a text: its shape, which texts may share, and this text's literals. */
@@ -25,18 +26,31 @@ export class Shape {
   readonly statement: Statement;
   #plan: Plan | null = null;
   #version = -1;
+  /** Plans under rules: as many as there are kinds of token that sent this text. */
+  #bound: Map<Rules, Plan> | null = null;
 
   constructor(statement: Statement) {
     this.statement = statement;
   }
 
-  /** The plan over the schema as it is. Throws Refusal where the statement does not fit it. */
-  plan(store: Store): Plan {
-    if (this.#plan === null || this.#version !== store.schemaVersion) {
-      this.#plan = planStatement(store, this.statement);
+  /** The plan over the schema as it is, under a token's rules. Throws Refusal where the statement does not fit. */
+  plan(store: Store, rules: Rules | null): Plan {
+    if (this.#version !== store.schemaVersion) {
+      this.#plan = null;
+      this.#bound = null;
       this.#version = store.schemaVersion;
     }
-    return this.#plan;
+    if (rules === null) {
+      this.#plan ??= planStatement(store, this.statement, null);
+      return this.#plan;
+    }
+    this.#bound ??= new Map();
+    let plan = this.#bound.get(rules);
+    if (plan === undefined) {
+      plan = planStatement(store, this.statement, rules);
+      keep(this.#bound, rules, plan);
+    }
+    return plan;
   }
 }
 
@@ -78,7 +92,7 @@ function parseShape(text: string, parse: () => Statement): Statement {
 }
 
 /** The oldest goes when there are too many. */
-function keep<V>(map: Map<string, V>, key: string, value: V): void {
+function keep<K, V>(map: Map<K, V>, key: K, value: V): void {
   if (map.size >= CACHED_PLANS) {
     const [oldest] = map.keys();
     if (oldest !== undefined) map.delete(oldest);

@@ -16,7 +16,8 @@ import { cellToValue } from "../value/types.ts";
 import type { Cell, FieldType, Value } from "../value/value.ts";
 import type { Planning } from "./get.ts";
 import { message, NO_CHANGE, type Plan, type Result } from "./plan.ts";
-import { tableOf } from "./table_of.ts";
+import { checkDefinition, isReadable } from "./rules.ts";
+import { tableOf, unknownCollection } from "./table_of.ts";
 
 type Definition = Extract<
   Statement,
@@ -25,14 +26,17 @@ type Definition = Extract<
 
 /** Nothing is looked up before it runs: these are never kept. */
 export function planDefinition(planning: Planning, statement: Definition): Plan {
+  const describes = statement.kind === "collections" || statement.kind === "describe";
+  if (!describes) checkDefinition(planning, statement.kind === "createIndex" ? "create index" : statement.kind);
   return {
     verb: statement.kind === "createIndex" ? "create index" : statement.kind,
-    isWrite: statement.kind !== "collections" && statement.kind !== "describe",
+    isWrite: !describes,
     params: 0,
     table: null,
     tables: planning.tables,
     pick: null,
     time: null,
+    line: null,
     run: (env) => run(planning, statement, env),
   };
 }
@@ -49,11 +53,14 @@ function run(planning: Planning, statement: Definition, env: Env): Result {
     case "createIndex":
       return createIndex(planning, statement, env);
     case "collections": {
-      const schemas = store.tables().map((table) => describeSchema(table.schema));
+      const seen = store.tables().filter((table) => isReadable(planning, table));
+      const schemas = seen.map((table) => describeSchema(table.schema));
       return { kind: "schemas", text: `[${schemas.join(",")}]`, count: schemas.length, change: NO_CHANGE };
     }
     case "describe": {
-      const { schema } = tableOf(planning, statement.collection);
+      const table = tableOf(planning, statement.collection);
+      if (!isReadable(planning, table)) throw unknownCollection(planning, statement.collection);
+      const { schema } = table;
       return { kind: "schemas", text: `[${describeSchema(schema)}]`, count: 1, change: NO_CHANGE };
     }
     case "compact":

@@ -71,9 +71,9 @@ export class Draft {
   }
 
   /** The change of all that was written; refuses unique values held twice. */
-  change(): Op[] {
+  change(bound: boolean): Op[] {
     const { table } = this;
-    const change: Op[] = table.uniques().length === 0 ? [] : [...checkUnique(table, this.#rows, this.#env)];
+    const change: Op[] = table.uniques().length === 0 ? [] : [...checkUnique(table, this.#rows, bound, this.#env)];
     for (const row of this.#rows.values()) change.push({ op: "put", cid: table.cid, row });
     return change;
   }

@@ -17,6 +17,7 @@ import type { Point, Row, Value } from "../value/value.ts";
 import { Grouping, hasAggregate } from "./group.ts";
 import { NO_CHANGE, type Plan, type Result, unmet } from "./plan.ts";
 import { type Column, columnsOf, RowWriter } from "./render.ts";
+import { type Rules, readWhere } from "./rules.ts";
 import { tableOf } from "./table_of.ts";
 
 /** What the parts of one statement share while it is planned. */
@@ -26,6 +27,8 @@ export interface Planning {
   /** Every collection the statement reads or writes. */
   readonly tables: Set<Table>;
   readonly time: TimeSense;
+  /** What the token may do; null: everything. */
+  readonly rules: Rules | null;
   /** How deep inside `in (get ...)` we are. */
   readonly level: number;
 }
@@ -38,8 +41,9 @@ export function compilerOf(planning: Planning, table: Table, place: "row" | "non
   );
 }
 
-export function planGet(planning: Planning, get: GetStatement): Plan & { readonly how: (env: Env) => string[] } {
-  const table = tableOf(planning, get.collection);
+export function planGet(planning: Planning, asked: GetStatement): Plan & { readonly how: (env: Env) => string[] } {
+  const table = tableOf(planning, asked.collection);
+  const get = { ...asked, where: readWhere(planning, table, asked.where) };
   const read = new Read(planning, table, get);
   planning.time.add(table, get.where, compilerOf(planning, table, "row"), (name) => planning.store.table(name));
   return {
@@ -50,6 +54,7 @@ export function planGet(planning: Planning, get: GetStatement): Plan & { readonl
     tables: planning.tables,
     pick: read.pick,
     time: planning.time,
+    line: null,
     run: (env) => read.run(env),
     how: (env) => read.explain(env),
   };
@@ -68,7 +73,8 @@ function planInner(planning: Planning, get: GetStatement): InnerGet {
     throw new Refusal("bad_clause", "an inner get selects exactly one column");
   }
   const table = tableOf(planning, get.collection);
-  const read = new Read({ ...planning, level }, table, get);
+  const where = readWhere(planning, table, get.where);
+  const read = new Read({ ...planning, level }, table, { ...get, where });
   return (env) => read.values(env);
 }
 

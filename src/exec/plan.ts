@@ -35,6 +35,11 @@ export interface Plan {
   readonly pick: Pick | null;
   /** How time alone changes what the filter answers; null for statements without one. */
   readonly time: TimeSense | null;
+  /**
+   * For `set` and `del`: a text that two claims share exactly when they would take the same rows, whatever they write;
+   * parameters, literals and claims of the token are written out in it.
+   */
+  readonly line: ((env: Env) => string) | null;
   run(env: Env): Result;
 }
 

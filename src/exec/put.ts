@@ -8,14 +8,15 @@ import { type Eval, type ExpressionCompiler, fieldRef, unknownField } from "../p
 import type { Table } from "../store/table.ts";
 import { jsonPathSet, listValues, objectEntries, tooDeep, valueToJson } from "../value/json.ts";
 import { fitCell } from "../value/types.ts";
-import { type FieldType, Json, kindWords, type Row, type Value } from "../value/value.ts";
+import { type Cell, type FieldType, Json, kindWords, type Row, type Value } from "../value/value.ts";
 import { Draft } from "./draft.ts";
 import { compilerOf, type Planning } from "./get.ts";
 import { atRow, missing, Patch } from "./patch.ts";
 import { affected, type Plan, type Result, unmet } from "./plan.ts";
+import { insertGuard, updateGuard, updateWhere } from "./rules.ts";
 import { tableOf } from "./table_of.ts";
 
-/** Documents as rows, with null for an id they do not name. */
+/** Documents as rows: null for an id they do not name, undefined for a field they leave out. */
 type Documents = (env: Env) => Iterable<Row>;
 
 export function planPut(planning: Planning, statement: PutStatement): Plan {
@@ -25,16 +26,41 @@ export function planPut(planning: Planning, statement: PutStatement): Plan {
     : sent(table, compilerOf(planning, table, "none"), statement);
   const patch =
     statement.elseSet === null ? null : new Patch(table, statement.elseSet, compilerOf(planning, table, "incoming"));
+  const insert = insertGuard(planning, table);
+  const update = patch === null ? undefined : updateGuard(planning, table);
+  const reach = patch === null ? null : reachTest(planning, table);
+  const required = requiredOf(table);
+  const many = !Array.isArray(statement.documents) || statement.documents.length > 1;
+  const complete = (document: Row, env: Env): void => {
+    if (insert === undefined) for (let slot = 1; slot < document.length; slot++) document[slot] ??= null;
+    else insert(document, env);
+    for (const field of required) if (document[field.slot] === null) throw missing(field.name);
+  };
   const run = (env: Env): Result => {
     const draft = new Draft(table, env, statement.ifAbsent);
+    const write = patch?.begin(env);
+    const setHolder =
+      write === undefined
+        ? null
+        : (holder: Row, document: Row): Row => {
+            if (reach !== null && !reach(holder, env))
+              throw new Refusal("forbidden", "this token may not set the row there is");
+            env.incoming = document;
+            const written = atRow(holder, write);
+            update?.(holder, written, env);
+            return written;
+          };
     let count = 0;
+    let at = 0;
     for (const document of documents(env)) {
-      if (writeDocument(statement, draft, document, patch, env)) count++;
+      inDocument(many ? at : null, () => complete(document, env));
+      at++;
+      if (writeDocument(statement, draft, document, setHolder)) count++;
     }
     if (statement.require !== null && count !== statement.require) {
       throw unmet(statement.insert ? "insert" : "put", statement.collection, count, statement.require);
     }
-    return affected(count, draft.change());
+    return affected(count, draft.change(planning.rules !== null));
   };
   return {
     verb: statement.insert ? "insert" : "put",
@@ -44,17 +70,23 @@ export function planPut(planning: Planning, statement: PutStatement): Plan {
     tables: planning.tables,
     pick: null,
     time: null,
+    line: null,
     run,
   };
 }
 
 /** Answers whether a row was written. */
-function writeDocument(statement: PutStatement, draft: Draft, document: Row, patch: Patch | null, env: Env): boolean {
+function writeDocument(
+  statement: PutStatement,
+  draft: Draft,
+  document: Row,
+  setHolder: ((holder: Row, document: Row) => Row) | null,
+): boolean {
   const namesId = document[0] !== null;
   if (statement.ifAbsent) {
     const holders = draft.holdersOf(document, namesId);
     if (holders.length > 0) {
-      if (patch === null) return false;
+      if (setHolder === null) return false;
       const [holder, other] = holders as [Row, Row | undefined];
       if (other !== undefined) {
         throw new Refusal(
@@ -62,8 +94,7 @@ function writeDocument(statement: PutStatement, draft: Draft, document: Row, pat
           `the document meets two rows of \`${statement.collection}\`, ${String(holder[0])} and ${String(other[0])}: it can set only one`,
         );
       }
-      env.incoming = document;
-      draft.write(atRow(holder, patch.begin(env)));
+      draft.write(setHolder(holder, document));
       return true;
     }
   } else if (statement.insert && namesId && draft.get(document[0] as number) !== undefined) {
@@ -78,6 +109,19 @@ function writeDocument(statement: PutStatement, draft: Draft, document: Row, pat
   }
   draft.write(document);
   return true;
+}
+
+/** What a document leaves out stays undefined until the rules have had their say. */
+function blankRow(width: number): Row {
+  const row: (Cell | undefined)[] = new Array(width).fill(undefined);
+  row[0] = null;
+  return row as Row;
+}
+
+/** The rows an upsert may set: those an update rule reaches. */
+function reachTest(planning: Planning, table: Table): ((row: Row, env: Env) => boolean) | null {
+  const where = updateWhere(planning, table, null);
+  return where === null ? null : compilerOf(planning, table, "row").test(where).test;
 }
 
 interface Slot {
@@ -99,20 +143,18 @@ function writtenOut(table: Table, documents: readonly Document[], compiler: Expr
       return { slot: ref.slot, keys: entry.keys, type: ref.type, name, eval: compiler.compile(entry.value).eval };
     });
   });
-  const required = requiredOf(table);
   const width = table.types.length + 1;
   const many = documents.length > 1;
   return (env) =>
     compiled.map((slots, at) =>
       inDocument(many ? at : null, () => {
-        const row: Row = new Array(width).fill(null);
+        const row: Row = blankRow(width);
         for (const step of slots) {
           const value = step.eval([], env);
           if (step.slot === 0) row[0] = idOf(value);
           else if (step.keys.length === 0) row[step.slot] = fitCell(step.type, value, `\`${step.name}\``);
-          else row[step.slot] = pathCell(row[step.slot] as string | null, step, value);
+          else row[step.slot] = pathCell((row[step.slot] as string | null | undefined) ?? null, step, value);
         }
-        for (const field of required) if (row[field.slot] === null) throw missing(field.name);
         return row;
       }),
     );
@@ -128,20 +170,18 @@ function pathCell(cell: string | null, step: Slot, value: Value): string {
 function sent(table: Table, compiler: ExpressionCompiler, statement: PutStatement): Documents {
   const parameter = statement.documents as { readonly kind: "param"; readonly index: number };
   const value = compiler.compile(parameter);
-  const required = requiredOf(table);
   const width = table.types.length + 1;
   const rowOf = (document: Value): Row => {
     if (!(document instanceof Json) || document.isList) {
       throw new Refusal("bad_value", `a document is an object, not ${kindWords(document)}`);
     }
-    const row: Row = new Array(width).fill(null);
+    const row: Row = blankRow(width);
     for (const [name, member] of objectEntries(document)) {
       const slot = table.slotOf(name);
       if (slot === undefined) throw unknownField(table, name);
       if (slot === 0) row[0] = idOf(member);
       else row[slot] = fitCell(table.types[slot - 1] as FieldType, member, `\`${name}\``);
     }
-    for (const field of required) if (row[field.slot] === null) throw missing(field.name);
     return row;
   };
   return (env) => {

@@ -1,8 +1,10 @@
 /** `set` and `del`: the rows a `get` with the same clauses would answer, written under the one writer. */
 
-import type { DelStatement, Returning, SetStatement } from "../lang/ast.ts";
+import type { DelStatement, Expr, OrderKey, Returning, SetStatement } from "../lang/ast.ts";
+import { boundOrderText, boundText } from "../plan/bound_text.ts";
 import type { Env } from "../plan/env.ts";
-import type { ExpressionCompiler } from "../plan/expression.ts";
+import type { ExpressionCompiler, Test } from "../plan/expression.ts";
+import { attempt } from "../plan/filter.ts";
 import { Pick } from "../plan/pick.ts";
 import type { Op } from "../store/change.ts";
 import type { Table } from "../store/table.ts";
@@ -11,6 +13,7 @@ import { compilerOf, type Planning } from "./get.ts";
 import { atRow, Patch } from "./patch.ts";
 import { affected, type Plan, type Result, unmet } from "./plan.ts";
 import { columnsOf, everyColumn, RowWriter } from "./render.ts";
+import { deleteWhere, readableAsWritten, updateGuard, updateWhere } from "./rules.ts";
 import { tableOf } from "./table_of.ts";
 import { checkUnique } from "./unique.ts";
 
@@ -18,7 +21,11 @@ export function planSet(planning: Planning, statement: SetStatement): Plan {
   const table = tableOf(planning, statement.collection);
   const compiler = compilerOf(planning, table, "row");
   const patch = new Patch(table, statement.patch, compiler);
-  const pick = pickOf(planning, table, statement, compiler);
+  const where = updateWhere(planning, table, statement.where);
+  const guard = updateGuard(planning, table);
+  const readable = statement.returning === null ? null : readableAsWritten(planning, table);
+  const also = readable === null ? null : asWritten(patch, readable);
+  const pick = pickOf(planning, table, { ...statement, where }, compiler, also);
   const writer = returningOf(table, statement.returning, compiler);
   const touchesUnique = table.uniques().some((index) => patch.slots.has(index.slot));
   const { cid } = table;
@@ -30,22 +37,35 @@ export function planSet(planning: Planning, statement: SetStatement): Plan {
     let change: Op[] = new Array(picked.length);
     for (let at = 0; at < picked.length; at++) {
       const row = atRow(picked[at] as Row, write);
+      guard?.(picked[at] as Row, row, env);
       written[at] = row;
       change[at] = { op: "put", cid, row };
     }
     if (touchesUnique && written.length > 0) {
-      const gone = checkUnique(table, new Map(written.map((row) => [row[0] as number, row])), env);
+      const gone = checkUnique(
+        table,
+        new Map(written.map((row) => [row[0] as number, row])),
+        planning.rules !== null,
+        env,
+      );
       change = [...gone, ...change];
     }
     return answer(writer, written, env, change);
   };
-  return planOf(planning, "set", table, pick, run);
+  // What a claim writes parts no line, but where the rules judge rows as written it does.
+  const written = also === null ? "" : JSON.stringify(statement.patch.map((each) => [each.field, each.keys]));
+  const line = (env: Env): string => {
+    const values = also === null ? [] : statement.patch.map((each) => boundText(each.value, env));
+    return lineOf(table, where, statement.order, env) + written + values.join();
+  };
+  return planOf(planning, "set", table, pick, line, run);
 }
 
 export function planDel(planning: Planning, statement: DelStatement): Plan {
   const table = tableOf(planning, statement.collection);
   const compiler = compilerOf(planning, table, "row");
-  const pick = pickOf(planning, table, statement, compiler);
+  const where = deleteWhere(planning, table, statement.where, statement.returning !== null);
+  const pick = pickOf(planning, table, { ...statement, where }, compiler, null);
   const writer = returningOf(table, statement.returning, compiler);
   const { cid } = table;
   const run = (env: Env): Result => {
@@ -54,7 +74,8 @@ export function planDel(planning: Planning, statement: DelStatement): Plan {
     const change: Op[] = picked.map((row) => ({ op: "del", cid, id: row[0] as number }));
     return answer(writer, picked, env, change);
   };
-  return planOf(planning, "del", table, pick, run);
+  const line = (env: Env): string => lineOf(table, where, statement.order, env);
+  return planOf(planning, "del", table, pick, line, run);
 }
 
 function pickOf(
@@ -62,10 +83,29 @@ function pickOf(
   table: Table,
   statement: SetStatement | DelStatement,
   compiler: ExpressionCompiler,
+  also: Test | null,
 ): Pick {
   const { where, order, limit } = statement;
   planning.time.add(table, where, compiler, (name) => planning.store.table(name));
-  return new Pick(table, { where, order, limit, offset: null }, compiler);
+  return new Pick(table, { where, order, limit, offset: null, also }, compiler);
+}
+
+/** A row as the patch would leave it, asked whether the token may read it. A patch that fails is left to the run. */
+function asWritten(patch: Patch, readable: Test): Test {
+  let begun: Env | null = null;
+  let write = (row: Row): Row => row;
+  return (row, env) => {
+    if (begun !== env) {
+      begun = env;
+      write = patch.begin(env);
+    }
+    const after = attempt(() => write(row));
+    return after === undefined || readable(after, env);
+  };
+}
+
+function lineOf(table: Table, where: Expr | null, order: readonly OrderKey[], env: Env): string {
+  return `${table.cid}\u0001${boundText(where, env)}\u0001${boundOrderText(order, env)}\u0001`;
 }
 
 function returningOf(table: Table, returning: Returning | null, compiler: ExpressionCompiler): RowWriter | null {
@@ -84,7 +124,14 @@ function answer(writer: RowWriter | null, rows: readonly Row[], env: Env, change
   return { kind: "rows", text: writer.rows(rows, env), count: rows.length, change };
 }
 
-function planOf(planning: Planning, verb: string, table: Table, pick: Pick, run: (env: Env) => Result): Plan {
+function planOf(
+  planning: Planning,
+  verb: string,
+  table: Table,
+  pick: Pick,
+  line: (env: Env) => string,
+  run: (env: Env) => Result,
+): Plan {
   return {
     verb,
     isWrite: true,
@@ -93,6 +140,7 @@ function planOf(planning: Planning, verb: string, table: Table, pick: Pick, run:
     tables: planning.tables,
     pick,
     time: planning.time,
+    line,
     run,
   };
 }

@@ -9,11 +9,19 @@ import { planExplain } from "./explain.ts";
 import { type Planning, planGet } from "./get.ts";
 import type { Plan } from "./plan.ts";
 import { planPut } from "./put.ts";
+import type { Rules } from "./rules.ts";
 import { planDel, planSet } from "./set.ts";
 
 /** Throws Refusal: unknown names (404), clauses and types that do not go together (400). */
-export function planStatement(store: Store, statement: Statement): Plan {
-  const planning: Planning = { store, counters: new Counters(), tables: new Set(), time: new TimeSense(), level: 0 };
+export function planStatement(store: Store, statement: Statement, rules: Rules | null): Plan {
+  const planning: Planning = {
+    store,
+    counters: new Counters(),
+    tables: new Set(),
+    time: new TimeSense(),
+    rules,
+    level: 0,
+  };
   switch (statement.kind) {
     case "get":
       return planGet(planning, statement);

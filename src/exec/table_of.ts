@@ -4,19 +4,26 @@ import { Refusal } from "../base/refusal.ts";
 import { nearestWord } from "../lang/nearest_word.ts";
 import type { Store } from "../store/store.ts";
 import type { Table } from "../store/table.ts";
+import type { Rules } from "./rules.ts";
 
-export function tableOf(planning: { readonly store: Store; readonly tables: Set<Table> }, name: string): Table {
+interface Known {
+  readonly store: Store;
+  readonly rules: Rules | null;
+}
+
+export function tableOf(planning: Known & { readonly tables: Set<Table> }, name: string): Table {
   const table = planning.store.table(name);
-  if (table === undefined) throw unknownCollection(planning.store, name);
+  if (table === undefined || (planning.rules?.of(name) === undefined && planning.rules !== null)) {
+    throw unknownCollection(planning, name);
+  }
   planning.tables.add(table);
   return table;
 }
 
-export function unknownCollection(store: Store, name: string): Refusal {
-  const near = nearestWord(
-    name,
-    store.tables().map((table) => table.schema.name),
-  );
+export function unknownCollection({ store, rules }: Known, name: string): Refusal {
+  const names = store.tables().map((table) => table.schema.name);
+  const known = rules === null ? names : names.filter((each) => rules.of(each)?.read !== undefined);
+  const near = nearestWord(name, known);
   const hint = near === undefined ? "" : `: did you mean \`${near}\`?`;
   return new Refusal("unknown_collection", `no collection \`${name}\`${hint}`);
 }

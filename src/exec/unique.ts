@@ -28,9 +28,10 @@ function valueOfKey(table: Table, index: OrderedIndex, row: Row): Value {
  * Refuses (409) where a row written holds a value that another row of the statement, or a live row it leaves alone,
  * holds too. Answers the expired rows that held such a value: they go in the same change.
  *
+ * @param bound a token held to rules is told the field alone: the other row may not be its to know of
  * @param written the rows as they will be, by id
  */
-export function checkUnique(table: Table, written: ReadonlyMap<number, Row>, env: Env): DelOp[] {
+export function checkUnique(table: Table, written: ReadonlyMap<number, Row>, bound: boolean, env: Env): DelOp[] {
   const gone: DelOp[] = [];
   for (const index of table.uniques()) {
     const holders = new Map<ReturnType<typeof identity>, Row>();
@@ -39,19 +40,24 @@ export function checkUnique(table: Table, written: ReadonlyMap<number, Row>, env
       if (value === null) continue;
       const key = identity(value);
       const twin = holders.get(key);
-      if (twin !== undefined) throw taken(table, index, row, twin[0] as number);
+      if (twin !== undefined) throw taken(table, index, row, twin[0] as number, bound);
       holders.set(key, row);
       const holder = index.holder(index.keyOf(row));
       if (holder === undefined || written.has(holder[0] as number)) continue;
-      if (!isDead(table, holder, env.now)) throw taken(table, index, row, holder[0] as number);
+      if (!isDead(table, holder, env.now)) throw taken(table, index, row, holder[0] as number, bound);
       gone.push({ op: "del", cid: table.cid, id: holder[0] as number });
     }
   }
   return gone;
 }
 
-export function taken(table: Table, index: OrderedIndex, row: Row, holder: number): Refusal {
+function taken(table: Table, index: OrderedIndex, row: Row, holder: number, bound: boolean): Refusal {
   const field = [index.def.field, ...index.def.keys].join(".");
+  if (bound) {
+    return new Refusal("unique_taken", `\`${field}\` is unique in \`${table.schema.name}\`, and the value is taken`, {
+      field,
+    });
+  }
   const value = valueToJson(valueOfKey(table, index, row));
   const shown = value.length > 60 ? `${value.slice(0, 60)}...` : value;
   return new Refusal(

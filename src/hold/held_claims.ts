@@ -18,7 +18,7 @@ import type { BatchOutcome, BatchRequest, Outcome, RequestContext } from "../eng
 import type { Engine, Prepared } from "../engine/engine.ts";
 import type { Plan } from "../exec/plan.ts";
 import type { Statement } from "../lang/ast.ts";
-import { boundOrderText, boundText } from "../plan/bound_text.ts";
+import { boundText } from "../plan/bound_text.ts";
 import type { Change } from "../store/change.ts";
 import type { Table } from "../store/table.ts";
 import type { Point, Row } from "../value/value.ts";
@@ -129,15 +129,7 @@ export class HeldClaims {
   /** Puts a waiter at the end of its line, making the line if there is none. */
   #join(waiter: Waiter, prepared: readonly Prepared[], sinceMs: number): void {
     const keys = new Map<string, Prepared>();
-    for (const each of prepared) {
-      const { statement, plan } = each;
-      if ((statement.kind !== "set" && statement.kind !== "del") || plan.table === null) continue;
-      const env = each.env();
-      keys.set(
-        `${plan.table.cid}\u0001${boundText(statement.where, env)}\u0001${boundOrderText(statement.order, env)}`,
-        each,
-      );
-    }
+    for (const each of prepared) if (each.plan.line !== null) keys.set(each.plan.line(each.env()), each);
     const key = [...keys.keys()].join("\u0002");
     let line = this.#lines.get(key);
     if (line === undefined) {

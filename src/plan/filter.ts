@@ -55,9 +55,10 @@ export class Filter {
   /** Plain fields a condition at the top pins to a constant, index or none: what a held claim is found by. */
   readonly pins: readonly { readonly slot: number; readonly key: (row: Row, env: Env) => unknown }[];
 
-  constructor(table: Table, where: Expr | null, compiler: ExpressionCompiler) {
+  constructor(table: Table, where: Expr | null, compiler: ExpressionCompiler, also: Test | null) {
     const parts = where === null ? [] : where.kind === "and" ? where.of : [where];
-    this.conjuncts = parts.map((part) => conjunct(table, part, compiler));
+    const asked = parts.map((part) => conjunct(table, part, compiler));
+    this.conjuncts = also === null ? asked : [...asked, { test: also, key: null, set: null, geo: null }];
     const notNull = new Set<number>();
     for (const part of parts) {
       if (part.kind !== "isNull" || !part.not) continue;

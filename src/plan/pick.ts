@@ -13,7 +13,7 @@ import type { Table } from "../store/table.ts";
 import { compareNumbers } from "../value/order.ts";
 import { kindWords, type Row, type Value } from "../value/value.ts";
 import type { Env } from "./env.ts";
-import type { ExpressionCompiler } from "./expression.ts";
+import type { ExpressionCompiler, Test } from "./expression.ts";
 import { attempt, type Conjunct, Filter, type GeoCondition, keyNow } from "./filter.ts";
 import { NO_KEY } from "./key.ts";
 import { Order } from "./order.ts";
@@ -70,11 +70,13 @@ export class Pick {
       readonly order: readonly OrderKey[];
       readonly limit: CountExpr | null;
       readonly offset: CountExpr | null;
+      /** Asked of each row the filter lets through, last. */
+      readonly also?: Test | null;
     },
     compiler: ExpressionCompiler,
   ) {
     this.table = table;
-    this.filter = new Filter(table, clauses.where, compiler);
+    this.filter = new Filter(table, clauses.where, compiler, clauses.also ?? null);
     this.order = new Order(table, clauses.order, compiler);
     this.#limit = clauses.limit === null ? null : countOf(clauses.limit, "limit", compiler);
     this.#offset = clauses.offset === null ? null : countOf(clauses.offset, "offset", compiler);

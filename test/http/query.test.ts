@@ -198,7 +198,10 @@ describe("the entity tag of a read", () => {
   });
 
   test("of a scoped token is a digest of what it was answered", async () => {
-    const scoped: Identity = { kind: "scoped", scope: {} };
+    const scoped: Identity = {
+      kind: "scoped",
+      scope: { rules: { of: () => undefined }, claims: new Map(), expiresAtMs: Infinity },
+    };
     const { engine, asked } = told({ gate: { authorize: () => scoped, whoami: () => "{}" } });
     engine.tag = 7;
     const first = await asked.query("q", [], { "if-none-match": '"7"' });
@@ -357,7 +360,10 @@ describe("who asks", () => {
   });
 
   test("a token held to rules sees no metrics and moves no clock", async () => {
-    const scoped: Identity = { kind: "scoped", scope: {} };
+    const scoped: Identity = {
+      kind: "scoped",
+      scope: { rules: { of: () => undefined }, claims: new Map(), expiresAtMs: Infinity },
+    };
     const { asked } = told({ gate: { authorize: () => scoped, whoami: (who) => `{"kind":"${who.kind}"}` } });
     expect((await asked.ask("GET", "/_metrics")).status).toBe(401);
     expect((await asked.ask("POST", "/_clock", '{"advance_ms":1}')).status).toBe(403);
