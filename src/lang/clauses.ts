@@ -4,7 +4,8 @@
  */
 
 import type { CountExpr, Expr, OrderKey, Returning, SelectItem } from "./ast.ts";
-import { readDollar, readExpression, readLifted } from "./expression.ts";
+import { readExpression } from "./expression.ts";
+import { readDollar, readLifted } from "./parameter.ts";
 import { printExpr } from "./print.ts";
 import type { Reader } from "./reader.ts";
 

@@ -1,7 +1,8 @@
 /** Documents and patches: `{field: value, field.path: value, "field": value}`. */
 
 import type { Assignment, Document } from "./ast.ts";
-import { readExpression, twice } from "./expression.ts";
+import { twice } from "./container.ts";
+import { readExpression } from "./expression.ts";
 import type { Reader } from "./reader.ts";
 
 const NO_KEYS: readonly string[] = Object.freeze([]);

@@ -10,10 +10,10 @@
 
 import { INNER_GET_LEVELS } from "../base/limits.ts";
 import type { BinaryOp, CallExpr, ConstExpr, Expr, PathExpr } from "./ast.ts";
-import { listConstant, objectConstant } from "./constant.ts";
+import { readList, readObject } from "./container.ts";
 import { readGet } from "./get.ts";
-import { LIFTED_BASE } from "./lifted.ts";
 import { scanNumber } from "./literal.ts";
+import { readDollar, readLifted } from "./parameter.ts";
 import { nameEnd, type Reader } from "./reader.ts";
 
 const OR = 1;
@@ -44,157 +44,136 @@ export function readSum(r: Reader): Expr {
   return climb(r, SUM);
 }
 
+interface Operator {
+  readonly op: BinaryOp | "and" | "or" | "in" | "is";
+  readonly level: number;
+  /** Characters it is written with. */
+  readonly width: number;
+}
+
+const operator = (op: Operator["op"], level: number, width: number = op.length): Operator => ({ op, level, width });
+
+const PLUS = operator("+", SUM);
+const MINUS = operator("-", SUM);
+const TIMES = operator("*", TERM);
+const OVER = operator("/", TERM);
+const EQUAL = operator("=", COMPARE);
+const EQUAL_TWICE = operator("=", COMPARE, 2);
+const UNEQUAL = operator("!=", COMPARE);
+const LESS = operator("<", COMPARE);
+const AT_MOST = operator("<=", COMPARE);
+const MORE = operator(">", COMPARE);
+const AT_LEAST = operator(">=", COMPARE);
+const LIKE = operator("~", COMPARE);
+const HAS = operator("has", COMPARE);
+const IN = operator("in", COMPARE);
+const IS = operator("is", COMPARE);
+const BOTH = operator("and", AND);
+const EITHER = operator("or", OR);
+
+/** The operator that is next. */
+function nextOperator(r: Reader): Operator | undefined {
+  const at = r.at;
+  switch (r.code()) {
+    case 43:
+      return PLUS;
+    case 45:
+      return MINUS;
+    case 42:
+      return TIMES;
+    case 47:
+      return OVER;
+    case 61:
+      return r.codeAt(at + 1) === 61 ? EQUAL_TWICE : EQUAL;
+    case 60: {
+      const next = r.codeAt(at + 1);
+      return next === 61 ? AT_MOST : next === 62 ? UNEQUAL : LESS;
+    }
+    case 62:
+      return r.codeAt(at + 1) === 61 ? AT_LEAST : MORE;
+    case 33:
+      if (r.codeAt(at + 1) !== 61) r.refuse("syntax", "`!` stands only in `!=`: write `not`");
+      return UNEQUAL;
+    case 126:
+      return LIKE;
+    case 65: // A
+    case 97:
+      return r.isWordAt("and", at) ? BOTH : undefined;
+    case 79: // O
+    case 111:
+      return r.isWordAt("or", at) ? EITHER : undefined;
+    case 72: // H
+    case 104:
+      return r.isWordAt("has", at) ? HAS : undefined;
+    case 73: // I
+    case 105:
+      return r.isWordAt("in", at) ? IN : r.isWordAt("is", at) ? IS : undefined;
+    case 78: // N
+    case 110:
+      if (r.isWordAt("not", at) && r.isWordAt("in", r.behindWord())) {
+        r.refuse("syntax", "`x not in [...]` is written `not x in [...]`");
+      }
+      return undefined;
+    default:
+      return undefined;
+  }
+}
+
+/** The operand that is next and all that binds at least as tight as `loosest`. */
 function climb(r: Reader, loosest: number): Expr {
   const isBracketed = r.is(40);
   let left = operand(r, loosest);
   let height = r.height;
   let chain: Expr[] | undefined;
-  let chainOf = 0;
-  // What may follow: nothing looser than what was asked for, no comparison behind a comparison, and behind `not x`, which
-  // has taken all that binds tighter, `and` and `or` alone.
+  let chainLevel = 0;
+  // What may follow: no comparison behind a comparison, and behind `not x`, which has taken all that binds tighter, `and`
+  // and `or` alone.
   let tightest = left.kind === "unary" && left.op === "not" && !isBracketed ? NOT : UNARY;
   for (;;) {
-    const input = r.input;
-    const at = r.at;
-    const c = at < r.length ? input.charCodeAt(at) : -1;
     if (r.dialect.recording) noteOperators(r, loosest, tightest);
-    let op: BinaryOp;
-    let level: number;
-    let width = 1;
-    switch (c) {
-      case 43:
-        op = "+";
-        level = SUM;
-        break;
-      case 45:
-        op = "-";
-        level = SUM;
-        break;
-      case 42:
-        op = "*";
-        level = TERM;
-        break;
-      case 47:
-        op = "/";
-        level = TERM;
-        break;
-      case 61:
-        op = "=";
-        level = COMPARE;
-        if (r.codeAt(at + 1) === 61) width = 2;
-        break;
-      case 60: {
-        level = COMPARE;
-        const next = r.codeAt(at + 1);
-        op = next === 61 ? "<=" : next === 62 ? "!=" : "<";
-        if (op !== "<") width = 2;
-        break;
-      }
-      case 62:
-        level = COMPARE;
-        op = r.codeAt(at + 1) === 61 ? ">=" : ">";
-        if (op === ">=") width = 2;
-        break;
-      case 33:
-        if (r.codeAt(at + 1) !== 61) r.refuse("syntax", "`!` stands only in `!=`: write `not`");
-        op = "!=";
-        level = COMPARE;
-        width = 2;
-        break;
-      case 126:
-        op = "~";
-        level = COMPARE;
-        break;
-      case 65: // A
-      case 97:
-      case 79: // O
-      case 111: {
-        const isAnd = (c | 32) === 97;
-        if (!r.isWordAt(isAnd ? "and" : "or", at)) {
-          r.height = height;
-          return left;
-        }
-        level = isAnd ? AND : OR;
-        if (level < loosest) {
-          r.height = height;
-          return left;
-        }
-        r.moveTo(at + (isAnd ? 3 : 2));
-        const right = climb(r, level + 1);
-        // A chain is as deep as it is long: two terms are two levels, and each further one is one more.
-        height = Math.max(height, r.height, 1) + 1;
-        r.rise(height);
-        if (chain !== undefined && chainOf === level) {
-          chain.push(right);
-        } else {
-          chain = [left, right];
-          chainOf = level;
-          left = { kind: isAnd ? "and" : "or", of: chain };
-        }
-        tightest = NOT;
-        continue;
-      }
-      case 72: // H
-      case 104:
-        if (!r.isWordAt("has", at)) {
-          r.height = height;
-          return left;
-        }
-        op = "has";
-        level = COMPARE;
-        width = 3;
-        break;
-      case 73: // I
-      case 105:
-        if (loosest > COMPARE || tightest < COMPARE) {
-          r.height = height;
-          return left;
-        }
-        if (r.isWordAt("in", at)) {
-          r.moveTo(at + 2);
-          left = readIn(r, left, height);
-        } else if (r.isWordAt("is", at)) {
-          r.moveTo(at + 2);
-          const not = r.takeWord("not");
-          r.needWord("null");
-          left = { kind: "isNull", of: left, not };
-          r.height = height;
-        } else {
-          r.height = height;
-          return left;
-        }
-        height = r.height;
-        tightest = NOT;
-        continue;
-      case 78: // N
-      case 110:
-        if (loosest <= COMPARE && r.isWordAt("not", at) && r.isWordAt("in", r.behindWord())) {
-          r.refuse("syntax", "`x not in [...]` is written `not x in [...]`");
-        }
-        r.height = height;
-        return left;
-      default:
-        r.height = height;
-        return left;
-    }
-    if (level < loosest || level > tightest) {
-      if (level === COMPARE && tightest === NOT && chain === undefined) {
+    const next = nextOperator(r);
+    if (next === undefined || next.level < loosest) break;
+    const { op, level } = next;
+    if (level > tightest) {
+      if (level === COMPARE) {
         r.refuse("syntax", "a comparison does not chain: put parentheses around one, or join two with `and`");
       }
-      r.height = height;
-      return left;
+      break;
     }
-    r.moveTo(at + width);
-    const right = climb(r, level + 1);
-    if (level === COMPARE) {
+    r.moveTo(r.at + next.width);
+    if (op === "in") {
+      left = readIn(r, left, height);
+      height = r.height;
+      tightest = NOT;
+    } else if (op === "is") {
+      const not = r.takeWord("not");
+      r.needWord("null");
+      left = { kind: "isNull", of: left, not };
+      tightest = NOT;
+    } else if (level === COMPARE) {
+      const right = climb(r, SUM);
       height = Math.max(height, r.height);
+      left = { kind: "binary", op: op as BinaryOp, left, right };
       tightest = NOT;
     } else {
+      const right = climb(r, level + 1);
+      // A chain is as deep as it is long: two terms are two levels, and each further one is one more.
       height = Math.max(height, r.height, 1) + 1;
       r.rise(height);
+      if (op !== "and" && op !== "or") {
+        left = { kind: "binary", op, left, right };
+      } else if (chain !== undefined && chainLevel === level) {
+        chain.push(right);
+      } else {
+        chain = [left, right];
+        chainLevel = level;
+        left = { kind: op, of: chain };
+        tightest = NOT;
+      }
     }
-    left = { kind: "binary", op, left, right };
   }
+  r.height = height;
+  return left;
 }
 
 function noteOperators(r: Reader, loosest: number, tightest: number): void {
@@ -474,119 +453,4 @@ function readInterval(r: Reader): Expr {
     return { kind: "duration", text };
   }
   return climb(r, OR);
-}
-
-/** `$1`; in a policy `$jwt.name`. */
-export function readDollar(r: Reader): Expr {
-  const from = r.at;
-  let i = from + 1;
-  let number = 0;
-  while (r.codeAt(i) >= 48 && r.codeAt(i) <= 57) {
-    number = Math.min(number * 10 + (r.codeAt(i) - 48), LIFTED_BASE + 1);
-    i++;
-  }
-  if (i > from + 1) {
-    if (r.startsName(i)) r.refuse("syntax", "a parameter is `$` and a number: `$1`");
-    if (r.dialect.claims) r.refuse("syntax", "a rule takes no numbered parameters: write `$jwt.` and a claim's name");
-    if (number === 0) r.refuse("syntax", "`$0` is no parameter: they are numbered from `$1`");
-    if (number > LIFTED_BASE) r.refuse("limit_passed", `a parameter past \`$${LIFTED_BASE}\``);
-    r.moveTo(i);
-    return { kind: "param", index: number - 1 };
-  }
-  const end = r.isWordAt("jwt", i) ? i + 3 : i;
-  if (end === i || !r.dialect.claims) {
-    const words = r.dialect.claims
-      ? "a claim is `$jwt.` and its name"
-      : end > i
-        ? "`$jwt` stands for a token's claim in the rules of a policy alone"
-        : "a parameter is `$` and a number: `$1`";
-    r.refuse("syntax", words);
-  }
-  const nameFrom = end + 1;
-  const claimEnd = r.codeAt(end) === 46 ? nameEnd(r.input, nameFrom) : nameFrom;
-  if (claimEnd === nameFrom || r.codeAt(claimEnd) === 46) r.refuse("syntax", "a claim is `$jwt.` and one name");
-  r.moveTo(claimEnd);
-  return { kind: "claim", name: r.input.slice(nameFrom, claimEnd) };
-}
-
-/** `?3`, where the fourth literal was taken out of the text. */
-export function readLifted(r: Reader): { readonly kind: "param"; readonly index: number } {
-  let i = r.at + 1;
-  let number = 0;
-  while (r.codeAt(i) >= 48 && r.codeAt(i) <= 57) {
-    number = number * 10 + (r.codeAt(i) - 48);
-    i++;
-  }
-  r.moveTo(i);
-  r.lifted++;
-  return { kind: "param", index: LIFTED_BASE + number };
-}
-
-function readList(r: Reader): Expr {
-  r.enterContainer();
-  r.moveTo(r.at + 1);
-  const items: Expr[] = [];
-  let height = 0;
-  let constant = true;
-  while (!r.take(93)) {
-    const item = climb(r, OR);
-    if (item.kind !== "const") constant = false;
-    items.push(item);
-    if (r.height > height) height = r.height;
-    if (!r.take(44)) {
-      r.need(93);
-      break;
-    }
-  }
-  r.leaveContainer();
-  r.rise(height + 1);
-  return constant ? listConstant(items) : { kind: "list", items };
-}
-
-function readObject(r: Reader): Expr {
-  r.enterContainer();
-  r.moveTo(r.at + 1);
-  const entries: { key: string; value: Expr }[] = [];
-  let keys: Set<string> | undefined;
-  let height = 0;
-  let constant = true;
-  while (!r.take(125)) {
-    const at = r.at;
-    const key = readKey(r);
-    if (entries.length >= 8) {
-      keys ??= new Set(entries.map((entry) => entry.key));
-      if (keys.has(key)) twice(r, key, at);
-      keys.add(key);
-    } else {
-      for (const entry of entries) if (entry.key === key) twice(r, key, at);
-    }
-    r.need(58);
-    const value = climb(r, OR);
-    if (value.kind !== "const") constant = false;
-    entries.push({ key, value });
-    if (r.height > height) height = r.height;
-    if (!r.take(44)) {
-      r.need(125);
-      break;
-    }
-  }
-  r.leaveContainer();
-  r.rise(height + 1);
-  return constant ? objectConstant(entries) : { kind: "object", entries };
-}
-
-export function twice(r: Reader, key: string, at: number): never {
-  return r.refuse("syntax", `the key \`${key}\` stands twice in one object`, at);
-}
-
-/** A key inside a value: a name or a quoted text. */
-function readKey(r: Reader): string {
-  const c = r.code();
-  if (c === 34 || c === 39) return r.text();
-  const end = r.fieldEnd();
-  if (end === r.at) r.fail("a key");
-  if (r.codeAt(end) === 46) r.refuse("syntax", "a key inside an object is one name or a quoted text, not a path");
-  const key = r.input.slice(r.at, end);
-  r.moveTo(end);
-  return key;
 }

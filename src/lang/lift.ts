@@ -38,9 +38,9 @@ const OPEN = 1;
 const WORD = 2;
 /** The word `require`. */
 const REQUIRE = 3;
-/** `*`: times, or every field. */
+/** `*` for every field; times is an operator like others. */
 const STAR = 4;
-/** A document or a key. */
+/** A document, a key, or the first column of a list. */
 const SHAPE = 5;
 
 const PAREN = 1;
@@ -124,7 +124,7 @@ export function lift(text: string): Lifted | null {
           if (inList && depth > listDepth) return null;
           inList = true;
           listDepth = depth;
-          before = WORD;
+          before = SHAPE;
           break;
         case NEVER:
           // As a field's name it stands where a value or a key does.
@@ -278,7 +278,7 @@ export function lift(text: string): Lifted | null {
         i++;
         continue;
       case 42: // *
-        before = STAR;
+        before = before === OPEN || before === SHAPE ? STAR : OPEN;
         i++;
         continue;
       case 59: // ;

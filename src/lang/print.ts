@@ -137,7 +137,7 @@ function printUnary(op: "-" | "not", of: Expr): string {
   return /^[-0-9]/.test(text) ? `- ${text}` : `-${text}`;
 }
 
-export function printPath(field: string, keys: readonly string[]): string {
+function printPath(field: string, keys: readonly string[]): string {
   return keys.length === 0 ? field : `${field}.${keys.join(".")}`;
 }
 
@@ -166,7 +166,7 @@ function printText(text: string): string {
 }
 
 /** A literal. */
-export function printValue(value: Value): string {
+function printValue(value: Value): string {
   if (typeof value === "string") return printText(value);
   if (value === null || typeof value !== "object") return String(value);
   if (value instanceof Float) {

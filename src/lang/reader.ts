@@ -274,13 +274,13 @@ export class Reader {
   }
 
   private checkNameLength(name: string): void {
-    const length = [...name].length;
-    if (length > NAME_LENGTH) {
-      this.refuse("limit_passed", `a name of ${length} characters; a name has at most ${NAME_LENGTH}`);
+    let points = 0;
+    for (const _ of name) {
+      if (++points > NAME_LENGTH) this.refuse("limit_passed", `a name has at most ${NAME_LENGTH} characters`);
     }
   }
 
-  /** A field's name, with the keys of the path behind it read into `keys` by `pathKeys`. */
+  /** Where the name that is next ends; `at` when the next token is none. */
   fieldEnd(): number {
     return nameEnd(this.input, this.at);
   }
@@ -302,6 +302,7 @@ export class Reader {
     return keys;
   }
 
+  /** The field's name that ends at `end`; does not move. */
   checkedField(end: number): string {
     const field = this.input.slice(this.at, end);
     if (field.length > NAME_LENGTH) this.checkNameLength(field);

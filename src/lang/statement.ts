@@ -25,8 +25,8 @@ import type {
 import { refuseCollation, takeNoise } from "./clauses.ts";
 import { readIndexKind, readType } from "./declaration.ts";
 import { readAssignments, readDocuments } from "./document.ts";
-import { readDollar } from "./expression.ts";
 import { readGet } from "./get.ts";
+import { readDollar } from "./parameter.ts";
 import { type Dialect, type Reader, reading, spaceEnd } from "./reader.ts";
 import { readPickClauses, readPutClauses } from "./write.ts";
 

@@ -26,7 +26,7 @@ export function syntaxError(text: string, offset: number, expected: readonly str
 }
 
 /** What stands at `offset`, cut to a readable length. */
-export function foundAt(text: string, offset: number): string {
+function foundAt(text: string, offset: number): string {
   if (offset >= text.length) return "the end of the text";
   let end = nameEnd(text, offset);
   if (end === offset) {

@@ -109,6 +109,34 @@ describe("literals put back make the same statement", () => {
   });
 });
 
+/** Another literal of the same kind. */
+function likeness(literal: Value, random: Random): string {
+  if (typeof literal === "string") return random.pick(['"w9"', "'it is'", '""', '"?0 -- [{"']);
+  if (Array.isArray(literal)) return random.pick(["[]", "[1, 2.50]", "[ 'a' , [null] ]"]);
+  if (literal instanceof Json) return random.pick(["{}", "{k: -1}", '{"a b": [1, {c: true}],}']);
+  const n = literal instanceof Float ? literal.n : literal;
+  return Object.is(n, -0) || Number(n) < 0
+    ? random.pick(["-7", "-0.5"])
+    : random.pick(["0", "12", "1_000", "2.50", "1e3"]);
+}
+
+test("other literals in the same places have the same key", () => {
+  withRandom((random) => {
+    const maker = new TreeMaker(random);
+    for (let round = 0; round < ROUNDS; round++) {
+      const result = lift(printStatement(maker.work()));
+      if (result === null) continue;
+      const parts = tokensOf(result.key.replaceAll(/\?(\d+)/g, "@m$1"));
+      // Markers inside quoted keys are text.
+      if (parts.some((part) => /^["'].*@m/s.test(part))) continue;
+      const other = parts
+        .map((part) => (part.startsWith("@m") ? likeness(result.literals[Number(part.slice(2))]!, random) : part))
+        .join("");
+      expect(`${other}\n${keyOf(other)}`).toBe(`${other}\n${result.key}`);
+    }
+  });
+});
+
 /** Tokens left out, doubled, swapped, put in, or run together. */
 function spoiled(text: string, random: Random): string {
   const tokens = tokensOf(text);

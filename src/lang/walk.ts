@@ -1,0 +1,42 @@
+/** The parts of an expression, for whoever walks one. An inner read is not walked into: its names are another's. */
+
+import type { Expr } from "./ast.ts";
+
+export function partsOf(expr: Expr): readonly Expr[] {
+  switch (expr.kind) {
+    case "unary":
+    case "isNull":
+      return [expr.of];
+    case "binary":
+      return [expr.left, expr.right];
+    case "and":
+    case "or":
+      return expr.of;
+    case "in":
+      return [expr.left, ...expr.list];
+    case "inGet":
+      return [expr.left];
+    case "call":
+      return expr.by === null ? expr.args : [...expr.args, expr.by];
+    case "case": {
+      const arms = expr.whens.flatMap((arm) => [arm.when, arm.then]);
+      return expr.otherwise === null ? arms : [...arms, expr.otherwise];
+    }
+    case "list":
+      return expr.items;
+    case "object":
+      return expr.entries.map((entry) => entry.value);
+    default:
+      return [];
+  }
+}
+
+/** Whether any node of an expression, inner reads aside, is such. */
+export function someNode(root: Expr, is: (expr: Expr) => boolean): boolean {
+  const pending: Expr[] = [root];
+  for (let expr = pending.pop(); expr !== undefined; expr = pending.pop()) {
+    if (is(expr)) return true;
+    for (const part of partsOf(expr)) pending.push(part);
+  }
+  return false;
+}
