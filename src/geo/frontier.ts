@@ -4,12 +4,13 @@
  * hold a row of a lower id, and rows by id.
  */
 
-/** A part of the index: anything but a row, which is an array. */
-export type Sight<Region, R> = Region | R;
+/** Room a frontier keeps between walks. */
+const KEPT = 1024;
 
 export class Frontier<Region extends object, R extends readonly unknown[]> {
   #size = 0;
-  #metres = new Float64Array(256);
+  #metres = new Float64Array(KEPT);
+  /** A region is anything but an array, which a row is. */
   readonly #sights: (Region | R | undefined)[] = [];
 
   get size(): number {
@@ -51,12 +52,38 @@ export class Frontier<Region extends object, R extends readonly unknown[]> {
     const sight = sights[last] as Region | R;
     sights[last] = undefined;
     if (last === 0) return first;
-    let at = 0;
+    this.#sink(0, metres, sight);
+    return first;
+  }
+
+  /** Drops what fails the test. */
+  keep(test: (sight: Region | R) => boolean): void {
+    let kept = 0;
+    for (let i = 0; i < this.#size; i++) {
+      const sight = this.#sights[i] as Region | R;
+      if (!test(sight)) continue;
+      this.#metres[kept] = this.#metres[i] as number;
+      this.#sights[kept] = sight;
+      kept++;
+    }
+    this.#sights.fill(undefined, kept, this.#size);
+    this.#size = kept;
+    for (let at = (kept >> 1) - 1; at >= 0; at--) {
+      this.#sink(at, this.#metres[at] as number, this.#sights[at] as Region | R);
+    }
+  }
+
+  /** Puts a sight at a place or below it, lifting what comes first. */
+  #sink(start: number, metres: number, sight: Region | R): void {
+    const distances = this.#metres;
+    const sights = this.#sights;
+    const size = this.#size;
+    let at = start;
     for (;;) {
       let below = 2 * at + 1;
-      if (below >= last) break;
+      if (below >= size) break;
       const right = below + 1;
-      if (right < last) {
+      if (right < size) {
         const a = distances[below] as number;
         const b = distances[right] as number;
         if (b < a || (b === a && comesFirst(sights[right] as Region | R, sights[below] as Region | R))) below = right;
@@ -69,12 +96,16 @@ export class Frontier<Region extends object, R extends readonly unknown[]> {
     }
     distances[at] = metres;
     sights[at] = sight;
-    return first;
   }
 
   /** Forgets what it holds; a later walk may use it again. */
   clear(): void {
-    this.#sights.length = 0;
+    if (this.#size > KEPT) {
+      this.#sights.length = 0;
+      this.#metres = new Float64Array(KEPT);
+    } else {
+      this.#sights.fill(undefined, 0, this.#size);
+    }
     this.#size = 0;
   }
 }

@@ -1,23 +1,22 @@
 /**
  * Rows by place: which are nearest, which are in a box or within a distance.
  *
- * The points are cut into tiles of a thousand along a Hilbert curve, by (place on the curve, id), so that a point's tile
- * is found by a binary search however many points share its place. Each tile keeps its points in a KDBush with a short
- * list beside it and rebuilds that alone, so a write never waits for more than a tile's build: one KDBush over all
- * points takes 100 ms at 100 000 of them, and a second thread to do it in would be a second copy of the truth.
- *
- * Above the tiles lie boxes: each tile's, and of every eight boxes the one around them, and so on up. They are a list
- * of numbers a level, made anew when the list of tiles changes.
+ * The points are cut into tiles of a few hundred along a Hilbert curve, by (place on the curve, id), so that a point's
+ * tile is found by a binary search however many points share its place. Each tile keeps its points in a KDBush with a
+ * short list beside it and rebuilds that alone, so a write never waits for more than a tile's build, 0.1 ms: one KDBush
+ * over all points takes 100 ms at 100 000 of them, and a thread to build it in would need the points twice and a third
+ * place for what is written meanwhile.
  *
  * Answers are those of a scan with `distance` and `withinBox`, row for row.
  */
 
-import type KDBush from "kdbush";
 import { assert } from "../base/assert.ts";
+import { Boxes, meeting, reaching } from "./boxes.ts";
 import { placeOnCurve } from "./curve.ts";
-import { type Box, distance } from "./distance.ts";
+import type { Box } from "./distance.ts";
 import { Frontier } from "./frontier.ts";
-import { BUCKET, TILE_POINTS, Tile } from "./tile.ts";
+import { Range, walkRange, wholeOf } from "./range.ts";
+import { TILE_POINTS, Tile } from "./tile.ts";
 import { Vantage } from "./vantage.ts";
 
 export { type Box, distance, withinBox } from "./distance.ts";
@@ -31,9 +30,6 @@ export interface Place {
 /** A row of any shape whose first cell is its id, a number. */
 export type Keyed = readonly unknown[];
 
-/** Boxes under one box. */
-const GROUP = 8;
-
 /** Some of the boxes of a level: those under box `index` of the level above. */
 class Group {
   readonly level: number;
@@ -45,53 +41,19 @@ class Group {
   }
 }
 
-/** A part of a tile's KDBush, and the box it is known to lie in. */
-class Range<R extends Keyed> {
-  readonly tile: Tile<R>;
-  readonly left: number;
-  readonly right: number;
-  /** What divides it: 0 longitude, 1 latitude. */
-  readonly axis: number;
-  readonly west: number;
-  readonly south: number;
-  readonly east: number;
-  readonly north: number;
-
-  constructor(
-    tile: Tile<R>,
-    left: number,
-    right: number,
-    axis: number,
-    west: number,
-    south: number,
-    east: number,
-    north: number,
-  ) {
-    this.tile = tile;
-    this.left = left;
-    this.right = right;
-    this.axis = axis;
-    this.west = west;
-    this.south = south;
-    this.east = east;
-    this.north = north;
-  }
-}
-
 type Region<R extends Keyed> = Group | Tile<R> | Range<R>;
 
 export class GeoIndex<R extends Keyed> {
   /** Never empty; in the order of the curve, the first beginning before all places. */
   #tiles: Tile<R>[] = [new Tile<R>(-1, Number.NEGATIVE_INFINITY)];
-  /** West, south, east, north of each box; level 0 has the tiles', the last at most eight. */
-  #levels: Float64Array[] = [];
+  readonly #boxes = new Boxes();
   #size = 0;
   #changes = 0;
   /** Frontiers not in use: a walk may start another. */
   readonly #idle: Frontier<Region<R>, R>[] = [];
 
   constructor() {
-    this.#raise();
+    this.#boxes.raise(this.#tiles);
   }
 
   /** Rows held. */
@@ -114,7 +76,7 @@ export class GeoIndex<R extends Keyed> {
     const tile = this.#tiles[index] as Tile<R>;
     const grown = tile.insert(row, lon, lat);
     if (tile.restless) this.#settle(index);
-    else if (grown) this.#enclose(index);
+    else if (grown) this.#boxes.enclose(this.#tiles, index);
   }
 
   /** Takes a row out; the point is the one it was inserted at. False when it is not held there. */
@@ -149,52 +111,75 @@ export class GeoIndex<R extends Keyed> {
     const first = this.#tiles[0] as Tile<R>;
     first.along = -1;
     first.id = Number.NEGATIVE_INFINITY;
-    this.#raise();
+    this.#boxes.raise(this.#tiles);
   }
 
-  /** Every row by (metres, id) ascending, until `visit` answers false. */
-  nearest(lon: number, lat: number, visit: (row: R, metres: number) => boolean): void {
+  /**
+   * Every row by (metres, id) ascending, until `visit` answers false.
+   *
+   * Rows that fail `passes` are left out. It is asked of a row when its turn comes, but once it has refused a few it is
+   * asked of every row that comes in sight, in no particular order and also of some that are never visited, so that what
+   * a filter refuses need not be put in order first: with a filter that refuses all, the walk over 100 000 rows takes
+   * 6 ms for 30. It is asked once of a row, and at most `most` times. Answers false if that was too few, and what was
+   * visited by then is in order but not all; else true.
+   */
+  nearest(
+    lon: number,
+    lat: number,
+    visit: (row: R, metres: number) => boolean,
+    passes: ((row: R) => boolean) | null = null,
+    most = Infinity,
+  ): boolean {
     const changes = this.#changes;
-    const vantage = new Vantage(lon, lat);
-    const frontier = this.#idle.pop() ?? new Frontier<Region<R>, R>();
-    const top = this.#levels.length - 1;
-    this.#sightGroup(frontier, vantage, top, 0);
-    while (frontier.size > 0) {
+    const walk = new NearestWalk<R>(new Vantage(lon, lat), this.#idle.pop() ?? new Frontier(), passes, most);
+    const { frontier } = walk;
+    this.#lookAt(walk, this.#boxes.top, 0);
+    while (frontier.size > 0 && walk.left >= 0) {
       const { metres } = frontier;
       const sight = frontier.pop();
       if (isRow(sight)) {
+        if (!walk.passesInTurn(sight)) continue;
         if (!visit(sight, metres)) break;
         assert(changes === this.#changes, "a geo index is not changed while it is walked");
       } else if (sight instanceof Range) {
-        this.#sightRange(frontier, vantage, lon, lat, sight);
+        walk.lookInto(sight);
       } else if (sight instanceof Tile) {
-        const { waiting, waitingLons, waitingLats, bush } = sight;
-        for (let i = 0; i < waiting.length; i++) {
-          frontier.push(distance(lon, lat, waitingLons[i] as number, waitingLats[i] as number), waiting[i] as R);
-        }
-        if (bush === null) continue;
-        const { west, south, east, north } = sight;
-        const whole = new Range<R>(sight, 0, bush.ids.length - 1, 0, west, south, east, north);
-        this.#sightRange(frontier, vantage, lon, lat, whole);
+        walk.lookAround(sight);
       } else {
-        this.#sightGroup(frontier, vantage, sight.level, sight.index);
+        this.#lookAt(walk, sight.level, sight.index);
       }
     }
     frontier.clear();
     this.#idle.push(frontier);
+    return walk.left >= 0;
   }
 
   /** The rows inside the box or on its edge, in no particular order, until `visit` answers false. */
   within(box: Box, visit: (row: R) => boolean): void {
-    const [west, south, east, north] = box;
     const changes = this.#changes;
     const each = (row: R): boolean => {
       if (!visit(row)) return false;
       assert(changes === this.#changes, "a geo index is not changed while it is walked");
       return true;
     };
-    if (west <= east) this.#within(west, south, east, north, each);
-    else if (this.#within(west, south, Infinity, north, each)) this.#within(-Infinity, south, east, north, each);
+    for (const [west, south, east, north] of partsOf(box)) {
+      const goesOn = this.#boxes.walk(meeting(west, south, east, north), (index) => {
+        const tile = this.#tiles[index] as Tile<R>;
+        for (let i = 0; i < tile.waiting.length; i++) {
+          const lon = tile.waitingLons[i] as number;
+          const lat = tile.waitingLats[i] as number;
+          if (lon < west || lon > east || lat < south || lat > north) continue;
+          if (!each(tile.waiting[i] as R)) return false;
+        }
+        if (tile.bush === null) return true;
+        for (const place of tile.bush.range(west, south, east, north)) {
+          const row = tile.rows[place];
+          if (row !== undefined && !each(row)) return false;
+        }
+        return true;
+      });
+      if (!goesOn) return;
+    }
   }
 
   /** The rows at most `metres` away, in no particular order, until `visit` answers false. */
@@ -202,20 +187,44 @@ export class GeoIndex<R extends Keyed> {
     const changes = this.#changes;
     const vantage = new Vantage(lon, lat);
     const each = (row: R, x: number, y: number): boolean => {
-      const away = distance(lon, lat, x, y);
+      const away = vantage.distance(x, y);
       if (!(away <= metres)) return true;
       if (!visit(row, away)) return false;
       assert(changes === this.#changes, "a geo index is not changed while it is walked");
       return true;
     };
-    const reaches = (west: number, south: number, east: number, north: number): boolean =>
-      vantage.bound(west, south, east, north) <= metres;
-    this.#eachTile(reaches, (tile) => {
+    this.#boxes.walk(reaching(vantage, metres), (index) => {
+      const tile = this.#tiles[index] as Tile<R>;
       for (let i = 0; i < tile.waiting.length; i++) {
         if (!each(tile.waiting[i] as R, tile.waitingLons[i] as number, tile.waitingLats[i] as number)) return false;
       }
-      return tile.bush === null || walkRanges(tile, tile.bush, reaches, each);
+      return tile.bush === null || walkRange(wholeOf(tile, tile.bush), vantage, metres, each);
     });
+  }
+
+  /**
+   * How many rows `within` would visit at the most: all those of the tiles the box meets. Counting stops once it is past
+   * `enough`.
+   */
+  countWithin(box: Box, enough = Infinity): number {
+    let count = 0;
+    for (const [west, south, east, north] of partsOf(box)) {
+      this.#boxes.walk(meeting(west, south, east, north), (index) => {
+        count += (this.#tiles[index] as Tile<R>).size;
+        return count <= enough;
+      });
+    }
+    return Math.min(count, this.#size);
+  }
+
+  /** As `countWithin`, for `radius`. */
+  countRadius(lon: number, lat: number, metres: number, enough = Infinity): number {
+    let count = 0;
+    this.#boxes.walk(reaching(new Vantage(lon, lat), metres), (index) => {
+      count += (this.#tiles[index] as Tile<R>).size;
+      return count <= enough;
+    });
+    return count;
   }
 
   /** Throws unless every tile, its place on the curve, and every box above it is right. */
@@ -227,7 +236,7 @@ export class GeoIndex<R extends Keyed> {
       tile.check();
       size += tile.size;
       assert(tile.size > 0 || this.#tiles.length === 1, "geo index: an empty tile");
-      assert(tile.size <= TILE_POINTS, "geo index: a tile too full");
+      assert(tile.rows.length <= TILE_POINTS, "geo index: a tile too full");
       assert(!tile.restless, "geo index: a tile that should have settled");
       tile.forEach((row, lon, lat) => {
         const id = row[0] as number;
@@ -235,17 +244,9 @@ export class GeoIndex<R extends Keyed> {
         seen.add(id);
         assert(this.#tileOf(placeOnCurve(lon, lat), id) === index, `geo index: row ${id} in another's tile`);
       });
-      let at = index;
-      for (const level of this.#levels) {
-        const box = at * 4;
-        assert((level[box] as number) <= tile.west, "geo index: a box too small");
-        assert((level[box + 1] as number) <= tile.south, "geo index: a box too small");
-        assert((level[box + 2] as number) >= tile.east, "geo index: a box too small");
-        assert((level[box + 3] as number) >= tile.north, "geo index: a box too small");
-        at = Math.floor(at / GROUP);
-      }
     }
     assert(size === this.#size, "geo index: its size");
+    this.#boxes.check(this.#tiles);
   }
 
   /** The tile (along, id) belongs in. */
@@ -267,7 +268,7 @@ export class GeoIndex<R extends Keyed> {
     const { rows, lons, lats } = pointsOf([tile]);
     if (rows.length <= TILE_POINTS) {
       tile.settle(rows, lons, lats);
-      this.#enclose(index);
+      this.#boxes.enclose(this.#tiles, index);
       return;
     }
     const parts = this.#cut(rows, lons, lats, 2);
@@ -275,7 +276,7 @@ export class GeoIndex<R extends Keyed> {
     first.along = tile.along;
     first.id = tile.id;
     this.#tiles.splice(index, 1, ...parts);
-    this.#raise();
+    this.#boxes.raise(this.#tiles);
   }
 
   /** Makes one tile of a sparse one and a neighbour that has the room; drops an empty one. False if neither can be. */
@@ -296,7 +297,7 @@ export class GeoIndex<R extends Keyed> {
         }
         this.#tiles.splice(left + 1, 1);
       }
-      this.#raise();
+      this.#boxes.raise(this.#tiles);
       return true;
     }
     return false;
@@ -332,134 +333,68 @@ export class GeoIndex<R extends Keyed> {
     return tiles;
   }
 
-  /** Makes all boxes anew. */
-  #raise(): void {
-    this.#levels = [];
-    let count = this.#tiles.length;
-    for (;;) {
-      const level = new Float64Array(count * 4);
-      this.#levels.push(level);
-      for (let box = 0; box < count; box++) this.#fit(this.#levels.length - 1, box);
-      if (count <= GROUP) return;
-      count = Math.ceil(count / GROUP);
-    }
-  }
-
-  /** Makes the boxes around one tile anew. */
-  #enclose(index: number): void {
-    let at = index;
-    for (let level = 0; level < this.#levels.length; level++) {
-      this.#fit(level, at);
-      at = Math.floor(at / GROUP);
-    }
-  }
-
-  #fit(level: number, box: number): void {
-    const boxes = this.#levels[level] as Float64Array;
-    let west = Infinity;
-    let south = Infinity;
-    let east = -Infinity;
-    let north = -Infinity;
-    if (level === 0) {
-      ({ west, south, east, north } = this.#tiles[box] as Tile<R>);
-    } else {
-      const below = this.#levels[level - 1] as Float64Array;
-      const end = Math.min(below.length, (box + 1) * GROUP * 4);
-      for (let i = box * GROUP * 4; i < end; i += 4) {
-        west = Math.min(west, below[i] as number);
-        south = Math.min(south, below[i + 1] as number);
-        east = Math.max(east, below[i + 2] as number);
-        north = Math.max(north, below[i + 3] as number);
-      }
-    }
-    boxes[box * 4] = west;
-    boxes[box * 4 + 1] = south;
-    boxes[box * 4 + 2] = east;
-    boxes[box * 4 + 3] = north;
-  }
-
-  #sightGroup(frontier: Frontier<Region<R>, R>, vantage: Vantage, level: number, group: number): void {
-    const boxes = this.#levels[level] as Float64Array;
-    const end = Math.min(boxes.length >> 2, (group + 1) * GROUP);
-    for (let box = group * GROUP; box < end; box++) {
-      const west = boxes[box * 4] as number;
-      // The one tile of an empty index has no box.
-      if (west === Infinity) continue;
-      const south = boxes[box * 4 + 1] as number;
-      const east = boxes[box * 4 + 2] as number;
-      const north = boxes[box * 4 + 3] as number;
-      const sight = level === 0 ? (this.#tiles[box] as Tile<R>) : new Group(level - 1, box);
-      frontier.push(vantage.bound(west, south, east, north), sight);
-    }
-  }
-
-  #sightRange(frontier: Frontier<Region<R>, R>, vantage: Vantage, lon: number, lat: number, range: Range<R>): void {
-    const { tile, left, right, axis, west, south, east, north } = range;
-    const { ids, coords } = tile.bush as KDBush;
-    const { rows } = tile;
-    if (right - left <= BUCKET) {
-      for (let i = left; i <= right; i++) {
-        const row = rows[ids[i] as number];
-        if (row === undefined) continue;
-        frontier.push(distance(lon, lat, coords[2 * i] as number, coords[2 * i + 1] as number), row);
-      }
-      return;
-    }
-    const middle = (left + right) >> 1;
-    const x = coords[2 * middle] as number;
-    const y = coords[2 * middle + 1] as number;
-    const row = rows[ids[middle] as number];
-    if (row !== undefined) frontier.push(distance(lon, lat, x, y), row);
-    const low =
-      axis === 0
-        ? new Range<R>(tile, left, middle - 1, 1, west, south, x, north)
-        : new Range<R>(tile, left, middle - 1, 0, west, south, east, y);
-    const high =
-      axis === 0
-        ? new Range<R>(tile, middle + 1, right, 1, x, south, east, north)
-        : new Range<R>(tile, middle + 1, right, 0, west, y, east, north);
-    frontier.push(vantage.bound(low.west, low.south, low.east, low.north), low);
-    frontier.push(vantage.bound(high.west, high.south, high.east, high.north), high);
-  }
-
-  /** True when no visit answered false. */
-  #within(west: number, south: number, east: number, north: number, visit: (row: R) => boolean): boolean {
-    const meets = (w: number, s: number, e: number, n: number): boolean =>
-      w <= east && e >= west && s <= north && n >= south;
-    return this.#eachTile(meets, (tile) => {
-      for (let i = 0; i < tile.waiting.length; i++) {
-        const lon = tile.waitingLons[i] as number;
-        const lat = tile.waitingLats[i] as number;
-        if (lon < west || lon > east || lat < south || lat > north) continue;
-        if (!visit(tile.waiting[i] as R)) return false;
-      }
-      if (tile.bush === null) return true;
-      for (const place of tile.bush.range(west, south, east, north)) {
-        const row = tile.rows[place];
-        if (row !== undefined && !visit(row)) return false;
-      }
-      return true;
+  /** Brings the boxes of a level under one box of the level above, or the tiles, in sight. */
+  #lookAt({ frontier, vantage }: NearestWalk<R>, level: number, group: number): void {
+    this.#boxes.look(level, group, vantage, (metres, box) => {
+      frontier.push(metres, level === 0 ? (this.#tiles[box] as Tile<R>) : new Group(level - 1, box));
     });
   }
+}
 
-  /** The tiles whose box passes, and the boxes around it; false once `visit` did. */
-  #eachTile(
-    passes: (west: number, south: number, east: number, north: number) => boolean,
-    visit: (tile: Tile<R>) => boolean,
-  ): boolean {
-    const walk = (level: number, group: number): boolean => {
-      const boxes = this.#levels[level] as Float64Array;
-      const end = Math.min(boxes.length >> 2, (group + 1) * GROUP);
-      for (let box = group * GROUP; box < end; box++) {
-        const at = box * 4;
-        const west = boxes[at] as number;
-        if (west === Infinity) continue;
-        if (!passes(west, boxes[at + 1] as number, boxes[at + 2] as number, boxes[at + 3] as number)) continue;
-        if (!(level === 0 ? visit(this.#tiles[box] as Tile<R>) : walk(level - 1, box))) return false;
-      }
+/** Rows refused in their turn before rows are tested as soon as they come in sight. */
+const PATIENCE = 16;
+
+/** A nearest walk under way. */
+class NearestWalk<R extends Keyed> {
+  readonly vantage: Vantage;
+  readonly frontier: Frontier<Region<R>, R>;
+  readonly #passes: ((row: R) => boolean) | null;
+  /** How many rows may still be tested; -1 when one more was to be. */
+  left: number;
+  #refused = 0;
+  readonly #see: (row: R, lon: number, lat: number) => boolean;
+
+  constructor(vantage: Vantage, frontier: Frontier<Region<R>, R>, passes: ((row: R) => boolean) | null, most: number) {
+    this.vantage = vantage;
+    this.frontier = frontier;
+    this.#passes = passes;
+    this.left = most;
+    this.#see = (row, lon, lat) => {
+      if (this.#refused >= PATIENCE && !this.#test(row)) return this.left >= 0;
+      frontier.push(vantage.distance(lon, lat), row);
       return true;
     };
-    return walk(this.#levels.length - 1, 0);
+  }
+
+  passesInTurn(row: R): boolean {
+    if (this.#passes === null || this.#refused >= PATIENCE || this.#test(row)) return true;
+    this.#refused++;
+    if (this.#refused === PATIENCE) this.frontier.keep((sight) => !isRow(sight) || this.#test(sight));
+    return false;
+  }
+
+  #test(row: R): boolean {
+    if (this.left <= 0) {
+      this.left = -1;
+      return false;
+    }
+    this.left--;
+    return (this.#passes as (row: R) => boolean)(row);
+  }
+
+  lookAround(tile: Tile<R>): void {
+    const { waiting, waitingLons, waitingLats, bush } = tile;
+    for (let i = 0; i < waiting.length; i++) {
+      if (!this.#see(waiting[i] as R, waitingLons[i] as number, waitingLats[i] as number)) return;
+    }
+    if (bush !== null) this.lookInto(wholeOf(tile, bush));
+  }
+
+  lookInto(range: Range<R>): void {
+    if (!range.own(this.#see) || !range.divided) return;
+    const [low, high] = range.halves();
+    this.frontier.push(low.bound(this.vantage), low);
+    this.frontier.push(high.bound(this.vantage), high);
   }
 }
 
@@ -481,32 +416,11 @@ function pointsOf<R extends Keyed>(tiles: readonly Tile<R>[]): { rows: R[]; lons
   return { rows, lons, lats };
 }
 
-/** The points of a tile's KDBush in the parts whose box passes; false once `visit` did. */
-function walkRanges<R extends Keyed>(
-  tile: Tile<R>,
-  bush: KDBush,
-  passes: (west: number, south: number, east: number, north: number) => boolean,
-  visit: (row: R, lon: number, lat: number) => boolean,
-): boolean {
-  const { ids, coords } = bush;
-  const point = (i: number): boolean => {
-    const row = tile.rows[ids[i] as number];
-    return row === undefined || visit(row, coords[2 * i] as number, coords[2 * i + 1] as number);
-  };
-  // As deep as a tile is divided: six levels.
-  const walk = (left: number, right: number, axis: number, w: number, s: number, e: number, n: number): boolean => {
-    if (!passes(w, s, e, n)) return true;
-    if (right - left <= BUCKET) {
-      for (let i = left; i <= right; i++) if (!point(i)) return false;
-      return true;
-    }
-    const middle = (left + right) >> 1;
-    if (!point(middle)) return false;
-    const x = coords[2 * middle] as number;
-    const y = coords[2 * middle + 1] as number;
-    return axis === 0
-      ? walk(left, middle - 1, 1, w, s, x, n) && walk(middle + 1, right, 1, x, s, e, n)
-      : walk(left, middle - 1, 0, w, s, e, y) && walk(middle + 1, right, 0, w, y, e, n);
-  };
-  return walk(0, ids.length - 1, 0, tile.west, tile.south, tile.east, tile.north);
+/** A box that crosses the antimeridian as the two it is made of. */
+function partsOf([west, south, east, north]: Box): Box[] {
+  if (west <= east) return [[west, south, east, north]];
+  return [
+    [west, south, Infinity, north],
+    [-Infinity, south, east, north],
+  ];
 }

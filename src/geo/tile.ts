@@ -1,16 +1,16 @@
 /**
  * Some points that lie together: those settled in a KDBush, which cannot be changed, and beside it what came and went
  * since. A point that came waits in a short list that is looked through whole; one that went leaves a hole. When either
- * has grown, the tile settles: it builds its KDBush anew, which at this size takes a tenth of a millisecond.
+ * has grown, the tile settles: it builds its KDBush anew, which at this size takes some 50 microseconds.
  */
 
 import KDBush from "kdbush";
 import { assert } from "../base/assert.ts";
 
 /** Points of a tile; more and it is split. */
-export const TILE_POINTS = 1024;
+export const TILE_POINTS = 512;
 /** Points that may wait; more and the tile settles. */
-const WAITING = 64;
+const WAITING = 32;
 /** Points the KDBush does not divide further. */
 export const BUCKET = 16;
 

@@ -1,69 +1,72 @@
 /**
- * A place looked at from: how near could anything in a box of degrees be? A walk leaves a box out when its bound is
- * beyond what is asked, so a bound above the true distance would lose rows; one below it only costs time.
+ * A place looked at from: how far is a point, and how near could anything in a box of degrees be?
  *
- * On a meridian the cosine of the distance from the place is A sin(phi) + B cos(phi) in the latitude phi, with A the
- * sine of the place's latitude and B its cosine times that of the difference in longitude. So the nearest point of a
- * meridian's arc is where phi = atan2(A, B), or the arc's end next to it; and where B is negative, which is beyond a
- * quarter turn, one of the two ends. At any latitude the nearest longitude of a box is its nearer side, so the nearest
- * point of a box that the place is not above or below of lies on that side's arc, poles and antimeridian included.
+ * A walk leaves a box out when its bound is beyond what is asked, so a bound above a distance would lose rows, and one
+ * below only costs time. The haversine of a point is a sum of sin²(dlat/2) and cos(lat1) cos(lat2) sin²(dlon/2); over a
+ * box each factor has a least value of its own (the differences are least at the box's nearer edge, the cosine at the
+ * latitude further from the equator), and what they give together is below every point's. In a small box it is hardly
+ * below; and it holds at the poles, where the cosine is 0, and over the antimeridian, the difference being taken the
+ * shorter way round.
  */
 
+import { assert } from "../base/assert.ts";
 import { EARTH_RADIUS_METRES } from "./distance.ts";
 
-const RADIANS = Math.PI / 180;
+export const RADIANS = Math.PI / 180;
 
 /**
- * What rounding may do to a haversine, here and in `distance` together; about 3 parts in 10^15 at worst, which is where
- * the longitudes differ by nearly a full turn. Half a metre at the far side of the earth, nothing anywhere near.
+ * What rounding can do to a haversine, here and in a distance together: about 4 parts in 10^15 at worst, where the
+ * longitudes differ by nearly a full turn. It makes the bound a metre's neighbourhood zero, and is nothing further out.
  */
 const ROUNDING = 1e-14;
+/** And to what comes of it. */
+const SHORTEN = 1 - 1e-12;
 
 export class Vantage {
   readonly #lon: number;
   readonly #lat: number;
   readonly #phi: number;
-  readonly #sin: number;
-  readonly #cos: number;
+  readonly #cosine: number;
 
   /** Degrees. */
   constructor(lon: number, lat: number) {
-    this.#lon = lon - 360 * Math.round(lon / 360);
+    assert(lon >= -180 && lon <= 180 && lat >= -90 && lat <= 90, "a vantage lies on the earth");
+    this.#lon = lon;
     this.#lat = lat;
     this.#phi = lat * RADIANS;
-    this.#sin = Math.sin(this.#phi);
-    this.#cos = Math.cos(this.#phi);
+    this.#cosine = Math.cos(this.#phi);
   }
 
-  /** Metres; no point of the box is nearer. The box does not cross the antimeridian. */
-  bound(west: number, south: number, east: number, north: number): number {
-    const lon = this.#lon;
-    let haversine: number;
-    if (lon >= west && lon <= east) {
-      if (this.#lat >= south && this.#lat <= north) return 0;
-      const sine = Math.sin(((this.#lat < south ? south : north) * RADIANS - this.#phi) / 2);
+  /** Metres; to the last bit what `distance` gives, without its work on this end. */
+  distance(lon: number, lat: number): number {
+    const phi = lat * RADIANS;
+    const north = Math.sin((phi - this.#phi) / 2);
+    const east = Math.sin(((lon - this.#lon) * RADIANS) / 2);
+    const h = north * north + this.#cosine * Math.cos(phi) * (east * east);
+    return 2 * EARTH_RADIUS_METRES * Math.asin(Math.min(1, Math.sqrt(h)));
+  }
+
+  /**
+   * Metres; no point of the box is nearer. The box does not cross the antimeridian; `leastCosine` is the least cosine of
+   * its latitudes, that of its southern or of its northern edge.
+   */
+  bound(west: number, south: number, east: number, north: number, leastCosine: number): number {
+    const lat = this.#lat;
+    const up = Math.max(south - lat, lat - north, 0);
+    let haversine = 0;
+    if (up > 0) {
+      const sine = Math.sin((up * RADIANS) / 2);
       haversine = sine * sine;
-    } else {
+    }
+    const lon = this.#lon;
+    if (lon < west || lon > east) {
       const toWest = Math.abs(west - lon);
       const toEast = Math.abs(east - lon);
-      const turn = Math.min(toWest, 360 - toWest, toEast, 360 - toEast) * RADIANS;
-      const low = south * RADIANS;
-      const high = north * RADIANS;
-      const half = Math.sin(turn / 2);
-      const cosine = this.#cos * Math.cos(turn);
-      if (cosine > 0) {
-        const nearest = Math.atan2(this.#sin, cosine);
-        haversine = this.#haversine(Math.max(low, Math.min(nearest, high)), half);
-      } else {
-        haversine = Math.min(this.#haversine(low, half), this.#haversine(high, half));
-      }
+      const aside = Math.min(toWest, 360 - toWest, toEast, 360 - toEast);
+      const sine = Math.sin((aside * RADIANS) / 2);
+      haversine += this.#cosine * leastCosine * (sine * sine);
     }
-    if (!(haversine > ROUNDING)) return 0;
-    return 2 * EARTH_RADIUS_METRES * Math.asin(Math.min(1, Math.sqrt(haversine - ROUNDING))) * (1 - 1e-12);
-  }
-
-  #haversine(phi: number, half: number): number {
-    const sine = Math.sin((phi - this.#phi) / 2);
-    return sine * sine + this.#cos * Math.cos(phi) * half * half;
+    // The arc is no shorter than its chord, which spares an arcsine.
+    return haversine > ROUNDING ? 2 * EARTH_RADIUS_METRES * Math.sqrt(haversine - ROUNDING) * SHORTEN : 0;
   }
 }
