@@ -60,3 +60,11 @@ export const CHECKPOINT_MS = 15 * 60_000;
 export const KEPT_ANSWER_BYTES = 64 * 1024;
 /** Bytes of all answers kept under idempotency keys, beside their time; the oldest go first. */
 export const IDEMPOTENCY_BYTES = 256 * 1024 * 1024;
+/** Tokens remembered as verified. */
+export const VERIFIED_TOKENS = 4_096;
+/** Values of a list claim. */
+export const CLAIM_VALUES = 1_000;
+/** Addresses whose refused tokens are counted. */
+export const REFUSED_ADDRESSES = 10_000;
+/** Milliseconds a refused token waits for its answer at the most. */
+export const REFUSAL_DELAY_MS = 5_000;

@@ -3,11 +3,11 @@
 import { Refusal } from "../base/refusal.ts";
 import type { AlterStatement, CreateIndexStatement, CreateStatement, DropStatement, Statement } from "../lang/ast.ts";
 import type { Env } from "../plan/env.ts";
-import { isExpired } from "../plan/expression.ts";
 import { type Alteration, addField, addIndex, changeIndex, dropField, renameField } from "../schema/alter.ts";
 import { createSchema } from "../schema/declare.ts";
 import { describeSchema } from "../schema/describe.ts";
 import { indexOf, pathText } from "../schema/find.ts";
+import type { DelOp } from "../store/change.ts";
 import type { Store } from "../store/store.ts";
 import type { Table } from "../store/table.ts";
 import { jsonPathText, jsonToValue, valueToJson } from "../value/json.ts";
@@ -18,6 +18,7 @@ import type { Planning } from "./get.ts";
 import { message, NO_CHANGE, type Plan, type Result } from "./plan.ts";
 import { checkDefinition, isReadable } from "./rules.ts";
 import { tableOf, unknownCollection } from "./table_of.ts";
+import { isDead } from "./unique.ts";
 
 type Definition = Extract<
   Statement,
@@ -102,8 +103,7 @@ function alter(planning: Planning, statement: AlterStatement, env: Env): Result 
       return altered(said, renameField(table.schema, action.field, action.to));
     case "index": {
       const alteration = changeIndex(table.schema, action.field, action.index);
-      checkDistinct(table, action.index.kind, action.field, [], env);
-      return altered(said, alteration);
+      return altered(said, alteration, checkDistinct(table, action.index.kind, action.field, [], env));
     }
   }
 }
@@ -114,24 +114,30 @@ function createIndex(planning: Planning, statement: CreateIndexStatement, env: E
   const said = `create index on ${statement.collection} (${pathText(field, keys)})`;
   if (statement.ifNotExists && indexOf(table.schema, field, keys) !== undefined) return message(said, NO_CHANGE);
   const alteration = addIndex(table.schema, field, keys, index);
-  checkDistinct(table, index.kind, field, keys, env);
-  return altered(said, alteration);
+  return altered(said, alteration, checkDistinct(table, index.kind, field, keys, env));
 }
 
-function altered(said: string, { schema, from }: Alteration): Result {
-  return message(said, [{ op: "alter", schema, from }]);
+function altered(said: string, { schema, from }: Alteration, gone: readonly DelOp[] = []): Result {
+  return message(said, [...gone, { op: "alter", schema, from }]);
 }
 
-/** An index that is to be unique, over live rows that hold a value twice: 409, naming it and two rows. */
-function checkDistinct(table: Table, kind: string, field: string, keys: readonly string[], env: Env): void {
+/**
+ * An index that is to be unique, over live rows that hold a value twice: 409, naming it and two rows. Expired rows hold
+ * nothing, so they go in the same change: answered are their deletes.
+ */
+function checkDistinct(table: Table, kind: string, field: string, keys: readonly string[], env: Env): DelOp[] {
   const slot = table.slotOf(field);
-  if (kind !== "unique" || slot === undefined) return;
+  const gone: DelOp[] = [];
+  if (kind !== "unique" || slot === undefined) return gone;
   const type = table.types[slot - 1] as FieldType;
   const holders = new Map<ReturnType<typeof identity>, number>();
   table.scan(-Infinity, (row) => {
     const cell = row[slot] as Cell;
+    if (isDead(table, row, env.now)) {
+      gone.push({ op: "del", cid: table.cid, id: row[0] as number });
+      return true;
+    }
     if (cell === null) return true;
-    if (table.ttl !== undefined && isExpired(row[table.ttl.slot] as Cell, table.ttl.ttlMs, env.now)) return true;
     const value = keys.length === 0 ? cellToValue(type, cell) : pathValue(cell as string, keys);
     if (value === null) return true;
     const key = identity(value);
@@ -145,6 +151,7 @@ function checkDistinct(table: Table, kind: string, field: string, keys: readonly
     holders.set(key, row[0] as number);
     return true;
   });
+  return gone;
 }
 
 function pathValue(cell: string, keys: readonly string[]): Value {

@@ -3,6 +3,7 @@
 import { Refusal } from "../base/refusal.ts";
 import type { Expr, GetStatement, SelectItem } from "../lang/ast.ts";
 import { printExpr } from "../lang/print.ts";
+import { partsOf, someNode } from "../lang/walk.ts";
 import type { Env } from "../plan/env.ts";
 import {
   AGGREGATES,
@@ -172,12 +173,7 @@ function keyText(value: Value): string {
 
 /** Whether any aggregate is asked for. */
 export function hasAggregate(root: Expr): boolean {
-  const pending: Expr[] = [root];
-  for (let expr = pending.pop(); expr !== undefined; expr = pending.pop()) {
-    if (isAggregate(expr)) return true;
-    for (const part of partsOf(expr)) pending.push(part);
-  }
-  return false;
+  return someNode(root, isAggregate);
 }
 
 function isAggregate(expr: Expr): boolean {
@@ -196,34 +192,5 @@ function checkKeys(root: Expr, keys: ReadonlySet<string>, columns: ReadonlySet<s
       throw new Refusal("bad_clause", `\`${text}\` is neither a group key nor inside an aggregate`);
     }
     for (const part of partsOf(expr)) pending.push(part);
-  }
-}
-
-function partsOf(expr: Expr): readonly Expr[] {
-  switch (expr.kind) {
-    case "unary":
-    case "isNull":
-      return [expr.of];
-    case "binary":
-      return [expr.left, expr.right];
-    case "and":
-    case "or":
-      return expr.of;
-    case "in":
-      return [expr.left, ...expr.list];
-    case "inGet":
-      return [expr.left];
-    case "call":
-      return expr.args;
-    case "case": {
-      const arms = expr.whens.flatMap((arm) => [arm.when, arm.then]);
-      return expr.otherwise === null ? arms : [...arms, expr.otherwise];
-    }
-    case "list":
-      return expr.items;
-    case "object":
-      return expr.entries.map((entry) => entry.value);
-    default:
-      return [];
   }
 }

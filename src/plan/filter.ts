@@ -5,6 +5,7 @@
 
 import { Refusal } from "../base/refusal.ts";
 import type { BinaryExpr, Expr } from "../lang/ast.ts";
+import { someNode } from "../lang/walk.ts";
 import type { OrderedIndex } from "../store/ordered_index.ts";
 import type { Table } from "../store/table.ts";
 import type { Point, Row } from "../value/value.ts";
@@ -257,28 +258,6 @@ export function keyNow(condition: KeyCondition, env: Env): unknown {
 }
 
 /** `expired()` anywhere in the filter but in an inner read. */
-export function mentionsExpired(expr: Expr): boolean {
-  switch (expr.kind) {
-    case "call":
-      return expr.name === "expired" || expr.args.some(mentionsExpired);
-    case "unary":
-    case "isNull":
-      return mentionsExpired(expr.of);
-    case "binary":
-      return mentionsExpired(expr.left) || mentionsExpired(expr.right);
-    case "and":
-    case "or":
-      return expr.of.some(mentionsExpired);
-    case "in":
-      return mentionsExpired(expr.left) || expr.list.some(mentionsExpired);
-    case "inGet":
-      return mentionsExpired(expr.left);
-    case "case":
-      return (
-        expr.whens.some((arm) => mentionsExpired(arm.when) || mentionsExpired(arm.then)) ||
-        (expr.otherwise !== null && mentionsExpired(expr.otherwise))
-      );
-    default:
-      return false;
-  }
+export function mentionsExpired(where: Expr): boolean {
+  return someNode(where, (expr) => expr.kind === "call" && expr.name === "expired");
 }

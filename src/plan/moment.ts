@@ -9,6 +9,7 @@
 
 import type { BinaryExpr, Expr, GetStatement } from "../lang/ast.ts";
 import { printExpr } from "../lang/print.ts";
+import { someNode } from "../lang/walk.ts";
 import { type KeyRange, NOT_NULL_RANGE } from "../store/ordered_index.ts";
 import type { Table } from "../store/table.ts";
 import { type Row, Time } from "../value/value.ts";
@@ -146,47 +147,7 @@ function isNow(expr: Expr): boolean {
 
 /** Whether `now()` stands anywhere in it, but in an inner read, which is looked at by itself. */
 export function readsNow(root: Expr): boolean {
-  const pending: Expr[] = [root];
-  for (let expr = pending.pop(); expr !== undefined; expr = pending.pop()) {
-    if (isNow(expr)) return true;
-    switch (expr.kind) {
-      case "unary":
-      case "isNull":
-        pending.push(expr.of);
-        break;
-      case "binary":
-        pending.push(expr.left, expr.right);
-        break;
-      case "and":
-      case "or":
-        for (const part of expr.of) pending.push(part);
-        break;
-      case "in":
-        pending.push(expr.left);
-        for (const item of expr.list) pending.push(item);
-        break;
-      case "inGet":
-        pending.push(expr.left);
-        break;
-      case "call":
-        for (const arg of expr.args) pending.push(arg);
-        if (expr.by !== null) pending.push(expr.by);
-        break;
-      case "case":
-        for (const arm of expr.whens) pending.push(arm.when, arm.then);
-        if (expr.otherwise !== null) pending.push(expr.otherwise);
-        break;
-      case "list":
-        for (const item of expr.items) pending.push(item);
-        break;
-      case "object":
-        for (const entry of expr.entries) pending.push(entry.value);
-        break;
-      default:
-        break;
-    }
-  }
-  return false;
+  return someNode(root, isNow);
 }
 
 /**
