@@ -34,6 +34,7 @@ export async function runHttpCase(one: Members, spares: Spares): Promise<void> {
     const { status, words } = await startRefused({ flags: run.flags(run.settings) });
     if (status === null) throw new Error("the server started, and was to refuse");
     if (status === 0) throw new Error(`the server ended with status 0: ${words}`);
+    await run.provePolicy();
     return;
   }
   try {
@@ -102,6 +103,12 @@ class HttpCase {
       flags.push(flag, file);
     }
     return flags;
+  }
+
+  /** That it was the policy the server refused: with another one it starts. */
+  async provePolicy(): Promise<void> {
+    const server = await Server.start({ flags: this.flags(new Map([...this.settings, ["policy", "a read\n"]])) });
+    await server.kill();
   }
 
   async #setUpOffline(): Promise<void> {
