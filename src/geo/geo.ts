@@ -97,8 +97,6 @@ export class GeoIndex<R extends Keyed> {
     assert(this.#size === 0, "only an empty geo index is loaded");
     assert(rows.length === places.length, "as many places as rows");
     if (rows.length === 0) return;
-    this.#changes++;
-    this.#size = rows.length;
     const lons = new Float64Array(rows.length);
     const lats = new Float64Array(rows.length);
     for (let i = 0; i < rows.length; i++) {
@@ -107,6 +105,8 @@ export class GeoIndex<R extends Keyed> {
       lons[i] = lon;
       lats[i] = lat;
     }
+    this.#changes++;
+    this.#size = rows.length;
     this.#tiles = this.#cut(rows, lons, lats, Math.ceil(rows.length / (TILE_POINTS * 0.75)));
     const first = this.#tiles[0] as Tile<R>;
     first.along = -1;
