@@ -8,7 +8,7 @@
 import { CACHED_PLANS, CACHED_TEXT_LENGTH } from "../base/limits.ts";
 import { Refusal } from "../base/refusal.ts";
 import type { Statement } from "../lang/ast.ts";
-import { lift } from "../lang/lift.ts";
+import { type Lifted, lift } from "../lang/lift.ts";
 import { parseLifted, parseStatement } from "../lang/parse.ts";
 import type { Store } from "../store/store.ts";
 import type { Value } from "../value/value.ts";
@@ -71,23 +71,23 @@ export class StatementCache {
       keep(this.#byText, text, parsed);
       return parsed;
     }
-    let shape = this.#byKey.get(lifted.key);
-    if (shape === undefined) {
-      shape = new Shape(parseShape(text, () => parseLifted(lifted)));
-      keep(this.#byKey, lifted.key, shape);
-    }
-    return { shape, literals: lifted.literals };
+    const shape = this.#byKey.get(lifted.key) ?? this.#liftedShape(lifted);
+    if (shape !== undefined) return { shape, literals: lifted.literals };
+    // A text whose lifted form is refused is read as it stands: refused in its own words and places, or good after all.
+    const parsed = { shape: new Shape(parseStatement(text)), literals: NO_LITERALS };
+    keep(this.#byText, text, parsed);
+    return parsed;
   }
-}
 
-/** A text whose lifted form is refused is refused in its own words and places. */
-function parseShape(text: string, parse: () => Statement): Statement {
-  try {
-    return parse();
-  } catch (error) {
-    if (!(error instanceof Refusal)) throw error;
-    parseStatement(text);
-    throw error;
+  #liftedShape(lifted: Lifted): Shape | undefined {
+    try {
+      const shape = new Shape(parseLifted(lifted));
+      keep(this.#byKey, lifted.key, shape);
+      return shape;
+    } catch (error) {
+      if (error instanceof Refusal) return undefined;
+      throw error;
+    }
   }
 }
 

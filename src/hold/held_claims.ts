@@ -16,7 +16,6 @@ import { Refusal } from "../base/refusal.ts";
 import { TimerWheel } from "../clock/wheel.ts";
 import type { BatchOutcome, BatchRequest, Outcome, RequestContext } from "../engine/contract.ts";
 import type { Engine, Prepared } from "../engine/engine.ts";
-import type { Plan } from "../exec/plan.ts";
 import type { Statement } from "../lang/ast.ts";
 import { boundText } from "../plan/bound_text.ts";
 import type { Change } from "../store/change.ts";
@@ -110,7 +109,7 @@ export class HeldClaims {
     if (kinds === undefined || !writesWhenItCan(kinds)) return request.run();
     const prepared = tried(prepare);
     if (prepared === undefined) return request.run();
-    for (const { plan } of prepared) refuseUntold(plan);
+    for (const each of prepared) refuseUntold(each);
     const sinceMs = this.#engine.clock.now();
     const first = attempt(request);
     if ("answer" in first ? wrote(first.answer) : first.refusal.code !== "unmet") return settled(first);
@@ -506,11 +505,11 @@ function writesWhenItCan(kinds: readonly Statement["kind"][]): boolean {
 const HOLDABLE: ReadonlySet<Statement["kind"]> = new Set(["get", "explain", "collections", "describe", "set", "del"]);
 
 /** @throws Refusal `not_holdable` where nobody can tell when time changes the filter's answer */
-function refuseUntold({ verb, time }: Plan): void {
+function refuseUntold({ plan: { verb, time }, env }: Prepared): void {
   if ((verb !== "set" && verb !== "del") || time === null || time.problem === null) return;
   throw new Refusal(
     "not_holdable",
-    `a held claim reads the time only by a field compared with now() give or take a number, and this one asks ${time.problem}`,
+    `a held claim reads the time only by a field compared with now() give or take a number, and this one asks ${boundText(time.problem, env())}`,
   );
 }
 

@@ -8,7 +8,6 @@
  */
 
 import type { BinaryExpr, Expr, GetStatement } from "../lang/ast.ts";
-import { printExpr } from "../lang/print.ts";
 import { someNode } from "../lang/walk.ts";
 import { type KeyRange, NOT_NULL_RANGE } from "../store/ordered_index.ts";
 import type { Table } from "../store/table.ts";
@@ -33,7 +32,7 @@ export class TimeSense {
   /** Every way in which time alone changes the answer. */
   readonly turns: Turn[] = [];
   /** Why a claim with this filter cannot be held: the part whose moment nobody can tell. Null: it can be. */
-  problem: string | null = null;
+  problem: Expr | null = null;
 
   /** Takes in a filter over a table's rows; `compile` knows the statement's constants. */
   add(
@@ -102,7 +101,7 @@ export class TimeSense {
   }
 
   #refuse(expr: Expr): void {
-    this.problem ??= printExpr(expr);
+    this.problem ??= expr;
   }
 
   /** A plain field against now() ± constant, either way round. */
