@@ -60,7 +60,10 @@ export interface CheckpointOptions {
   readonly logBytes?: number;
   /** And once this time has gone by, if anything was logged. */
   readonly intervalMs?: number;
+  /** Gives the times in the heads of files. */
   readonly clock?: Clock;
+  /** When to look and how long it has been. The real clock, also where statements run on another. */
+  readonly wall?: Clock;
   /** Rows walked in one turn. */
   readonly sliceRows?: number;
   readonly onTaken?: (taken: Taken) => void;
@@ -83,6 +86,7 @@ export class Checkpoint {
   readonly #logBytes: number;
   readonly #intervalMs: number;
   readonly #clock: Clock;
+  readonly #wall: Clock;
   readonly #sliceRows: number;
   readonly #onTaken: (taken: Taken) => void;
   readonly #onFailed: (why: unknown) => void;
@@ -103,11 +107,12 @@ export class Checkpoint {
     this.#newest = options.newest;
     this.#logBytes = options.logBytes ?? CHECKPOINT_LOG_BYTES;
     this.#intervalMs = options.intervalMs ?? CHECKPOINT_MS;
-    this.#clock = options.clock ?? new WallClock();
+    this.#wall = options.wall ?? new WallClock();
+    this.#clock = options.clock ?? this.#wall;
     this.#sliceRows = options.sliceRows ?? SLICE_ROWS;
     this.#onTaken = options.onTaken ?? (() => {});
     this.#onFailed = options.onFailed ?? (() => {});
-    this.#lastMs = this.#clock.now();
+    this.#lastMs = this.#wall.now();
   }
 
   /** Snapshots written in this run. */
@@ -117,7 +122,7 @@ export class Checkpoint {
 
   /** Looks every second from now on whether one is due. */
   start(): void {
-    this.#timer = this.#clock.after(LOOK_MS, () => {
+    this.#timer = this.#wall.after(LOOK_MS, () => {
       if (this.#stopped) return;
       if (this.#isDue()) void this.take().catch(() => {});
       this.start();
@@ -155,14 +160,14 @@ export class Checkpoint {
   #isDue(): boolean {
     const bytes = this.#log.bytesSinceSnapshot;
     if (bytes === 0 || this.#writing !== null || this.#log.failure !== null) return false;
-    if (this.#clock.now() - this.#failedMs < RETRY_MS) return false;
+    if (this.#wall.now() - this.#failedMs < RETRY_MS) return false;
     if (bytes >= Math.max(this.#logBytes, (this.#newest?.bytes ?? 0) / 2)) return true;
-    return this.#clock.now() - this.#lastMs >= this.#intervalMs;
+    return this.#wall.now() - this.#lastMs >= this.#intervalMs;
   }
 
   async #take(): Promise<void> {
     if (this.#stopped) return;
-    this.#lastMs = this.#clock.now();
+    this.#lastMs = this.#wall.now();
     try {
       await this.#log.rotate();
       if (this.#log.appended === (this.#newest?.position ?? 0)) return;
@@ -179,7 +184,7 @@ export class Checkpoint {
       this.#prune(previous);
       this.#onTaken({ ...taken, tookMs: performance.now() - startedMs });
     } catch (error) {
-      this.#failedMs = this.#clock.now();
+      this.#failedMs = this.#wall.now();
       this.#onFailed(error);
       throw error;
     }

@@ -74,8 +74,11 @@ export interface EngineContract {
   query(text: string, params: readonly Value[], context: RequestContext): Outcome;
   /** Runs them as one change: all or none. Throws `Refusal` with `at` and `completed`. */
   batch(requests: readonly BatchRequest[], context: RequestContext): BatchOutcome;
-  /** Undefined when everything an answer made now could have seen is on disk. Rejects when the disk failed. */
-  durable(): Promise<void> | undefined;
+  /**
+   * Undefined when everything an answer made now could have seen is on disk. Rejects when the disk failed; but once it
+   * has, `isRead` says that the answer confirms nothing, and it need not wait for what will never be: reads go on.
+   */
+  durable(isRead?: boolean): Promise<void> | undefined;
   /** The change counter: one step a document written, one a schema edit. */
   readonly seq: number;
 

@@ -180,7 +180,8 @@ export class Engine implements EngineContract {
     };
   }
 
-  durable(): Promise<void> | undefined {
+  durable(isRead = false): Promise<void> | undefined {
+    if (isRead && this.#journal.failure !== null) return undefined;
     return this.#journal.whenDurable(this.#journal.appended);
   }
 
@@ -197,7 +198,7 @@ export class Engine implements EngineContract {
   }
 
   health(): { readonly ok: true } | { readonly ok: false; readonly why: string } {
-    const why = this.#journal.failure;
+    const why = this.#journal.trouble;
     return why === null ? { ok: true } : { ok: false, why };
   }
 
@@ -224,10 +225,17 @@ export class Engine implements EngineContract {
 
   /** Applies a change made by the server itself: rows that expired, swept away. */
   sweep(change: Change): void {
-    if (change.length === 0) return;
+    // A full disk has its reserve for those who wait for an answer.
+    if (change.length === 0 || this.#journal.trouble !== null) return;
     this.#payload.reset();
     writeChange(this.#payload, this.store, change);
-    this.#append(change.length, true);
+    try {
+      this.#append(change.length, true);
+    } catch (error) {
+      // Refused by the disk just now: the rows stay, and the next sweep finds them.
+      if (error instanceof Refusal) return;
+      throw error;
+    }
     this.store.apply(change);
     this.#wrote(change, this.#seq);
   }

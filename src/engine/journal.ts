@@ -15,6 +15,8 @@ export interface Journal {
   whenDurable(position: number): Promise<void> | undefined;
   /** Why nothing is written any more, or null. */
   readonly failure: string | null;
+  /** What is wrong now: that, or that the disk is full; looked at anew. */
+  readonly trouble: string | null;
   close(): Promise<void>;
 }
 
@@ -22,6 +24,7 @@ export interface Journal {
 export class MemoryJournal implements Journal {
   appended = 0;
   readonly failure = null;
+  readonly trouble = null;
 
   append(): number {
     this.appended++;

@@ -43,8 +43,10 @@ export interface LogOptions {
   readonly afterSeq?: number;
   /** The history of that snapshot; null: the log's own, or a new one. */
   readonly history?: string | null;
-  /** The real clock, also where statements run on a test clock: a disk does not wait for a test. */
+  /** Gives the times in the heads of files. */
   readonly clock?: Clock;
+  /** When the policy's syncs are due. The real clock, also where statements run on another: a disk waits for no test. */
+  readonly wall?: Clock;
 }
 
 /** What recovery cut off the end of the newest segment: never confirmed, as no sync of it was over. */
@@ -104,6 +106,7 @@ export class Log {
 
   readonly #disk: Disk;
   readonly #clock: Clock;
+  readonly #wall: Clock;
   readonly #policy: SyncPolicy;
   readonly #segmentBytes: number;
   readonly #reserve: Reserve;
@@ -211,6 +214,7 @@ export class Log {
   ) {
     this.#disk = disk;
     this.#clock = clock;
+    this.#wall = options.wall ?? new WallClock();
     this.#policy = options.sync ?? "always";
     this.#segmentBytes = options.segmentBytes ?? LOG_SEGMENT_BYTES;
     this.#segments = segments;
@@ -353,15 +357,14 @@ export class Log {
 
   /** What is wrong with the disk, looked at anew: why it takes no frame, or only essential ones. Null: nothing. */
   get trouble(): string | null {
-    if (this.#failure !== null) return this.#failure;
-    return this.hasRoom() ? null : this.#full;
-  }
-
-  /** Looks whether a full disk has room again; true when any frame may be written. */
-  hasRoom(): boolean {
-    if (this.#full === null || this.#failure !== null || this.#closed) return this.#full === null;
-    if (this.#fillReserve()) this.#full = null;
-    return this.#full === null;
+    if (this.#full !== null && this.#failure === null && !this.#closed) {
+      try {
+        if (this.#reserve.probe()) this.#full = null;
+      } catch (error) {
+        this.#fail("a write", error);
+      }
+    }
+    return this.#failure ?? this.#full;
   }
 
   /** A snapshot of everything up to `position` is safe: the frames before it need no longer be counted. */
@@ -547,7 +550,7 @@ export class Log {
     } else if (this.#policy !== "off") {
       if (this.#timed) return;
       this.#timed = true;
-      this.#clock.after(this.#policy, () => {
+      this.#wall.after(this.#policy, () => {
         this.#timed = false;
         if (!this.#syncing && !this.#closed && this.#failure === null) this.#start();
       });

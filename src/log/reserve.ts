@@ -53,6 +53,20 @@ export class Reserve {
     return true;
   }
 
+  /** Takes what is missing, and sees whether there is a step's room beside it. */
+  probe(): boolean {
+    if (!this.fill()) return false;
+    try {
+      this.#file.write(crypto.getRandomValues(Buffer.alloc(STEP_BYTES)), this.#size);
+      return true;
+    } catch (error) {
+      if (!saysFull(error)) throw error;
+      return false;
+    } finally {
+      this.#cut(this.#size);
+    }
+  }
+
   /** Gives up at least so many bytes, or all there is; false when there was nothing left to give. */
   give(bytes: number): boolean {
     if (this.#size === 0) return false;

@@ -367,3 +367,64 @@ test("changes of schema put a snapshot off, but not for ever", async () => {
   await log.sync();
   expectSame((await openStore(SimDisk.of(disk.files()), OPTIONS)).store, model);
 });
+
+test("a snapshot is due by bytes, or by time when anything was written, and not again at once when one failed", async () => {
+  const disk = new SimDisk();
+  const { store, log } = await openStore(disk, OPTIONS);
+  const timers: (() => void)[] = [];
+  let nowMs = 0;
+  const wall = {
+    now: () => nowMs,
+    at: () => ({ cancel: () => {} }),
+    after: (_delayMs: number, run: () => void) => {
+      timers.push(run);
+      return { cancel: () => {} };
+    },
+  };
+  let done = 0;
+  const settled = (): void => {
+    done++;
+  };
+  const options = { disk, log, store, newest: null, wall, logBytes: 1_000, intervalMs: 100_000 };
+  const checkpoint = new Checkpoint({ ...options, onTaken: settled, onFailed: settled });
+  checkpoint.start();
+  const look = async (afterMs: number, expectsOne: boolean): Promise<void> => {
+    nowMs += afterMs;
+    const before = done;
+    timers.shift()!();
+    expect(timers.length).toBe(1);
+    for (let turns = 0; expectsOne && done === before && turns < 1_000; turns++) await turn();
+    await turn();
+    expect(done - before).toBe(expectsOne ? 1 : 0);
+  };
+  const w = new ByteWriter();
+  const model = new Model();
+  const random = new Random(seed);
+  const write = (least: number): void => {
+    while (log.bytesSinceSnapshot < least) {
+      const change = randomChange(random, model, false);
+      w.reset();
+      writeChange(w, store, change);
+      log.append(w.view(), log.seq + change.length, 0, false);
+      store.apply(change);
+      model.apply(change);
+    }
+  };
+  await look(1_000_000, false);
+  write(1_000);
+  await look(1_000, true);
+  await look(1_000_000, false);
+  write(1);
+  await look(1_000, true);
+  write(1);
+  await look(50_000, false);
+  await look(50_000, true);
+  disk.failsCall = { call: "rename", name: /^snapshot/ };
+  write(20_000);
+  await look(1_000, true);
+  disk.failsCall = null;
+  await look(1_000, false);
+  await look(60_000, true);
+  expect(checkpoint.taken).toBe(4);
+  await checkpoint.stop();
+});

@@ -40,7 +40,8 @@ test("a full disk refuses, leaves whole frames, and works again when there is sp
   expect(disk.files()).toEqual(before);
   expect([log.appended, log.seq, log.failure]).toEqual([1, 1, null]);
   expect(log.full).toContain("no space");
-  expect(log.hasRoom()).toBe(true);
+  expect(log.trouble).toContain("no space");
+  expect(disk.files()).toEqual(before);
   await put(log, "2");
   expect(codeOf(() => log.append(encode("three"), 3, 0, false))).toBe("disk_full");
   disk.capacityBytes = Infinity;
@@ -59,10 +60,10 @@ test("essential frames use the reserve, others wait until it is whole again", as
   expect(disk.files().get("reserve")!.length).toBe(0);
   // There is room now, but it is the reserve's.
   expect(codeOf(() => log.append(encode("three"), 3, 0, false))).toBe("disk_full");
-  expect(log.hasRoom()).toBe(false);
+  expect(log.trouble).toContain("no space");
   for (let i = 0; i < 100; i++) await put(log, "delete", true);
   disk.capacityBytes += 3 * RESERVE_BYTES;
-  expect(log.hasRoom()).toBe(true);
+  expect(log.trouble).toBeNull();
   await put(log, "four");
   expect(disk.files().get("reserve")!.length).toBe(RESERVE_BYTES);
   expect(again(disk.files()).frames.length).toBe(103);

@@ -49,7 +49,7 @@ test("under a policy that does not wait, answers do not wait", async () => {
       return { cancel: () => {} };
     },
   };
-  const timed = openLog(new SimDisk(), { sync: 250, clock });
+  const timed = openLog(new SimDisk(), { sync: 250, wall: clock });
   for (let i = 0; i < 3; i++) expect(timed.log.whenDurable(timed.log.append(encode("x"), i, 0, false))).toBeUndefined();
   await turn();
   expect([timed.log.durable, timers.length]).toEqual([0, 1]);
