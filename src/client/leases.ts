@@ -62,9 +62,17 @@ export class Leases<L extends Lease> {
     return this.#held.delete(lease);
   }
 
-  /** Extends these. What the server no longer grants is lost before this resolves. */
-  async extend(leases: readonly L[]): Promise<void> {
-    for (let from = 0; from < leases.length; from += BATCH) await this.#extend(leases.slice(from, from + BATCH));
+  /** Extends leases of a claim answered long after it ran, and holds those the server still grants; gives these. */
+  async confirm(leases: readonly L[], signal: AbortSignal): Promise<readonly L[]> {
+    const confirmed: L[] = [];
+    for (let from = 0; from < leases.length; from += BATCH) {
+      for (const { lease, granted, leftMs } of await this.#ask(leases.slice(from, from + BATCH), signal)) {
+        if (!granted) continue;
+        this.#arm(lease, leftMs);
+        confirmed.push(lease);
+      }
+    }
+    return confirmed;
   }
 
   end(): void {
@@ -77,7 +85,8 @@ export class Leases<L extends Lease> {
   async #beat(): Promise<void> {
     let nextMs = this.#leaseMs / 3;
     try {
-      await this.extend([...this.#held.keys()]);
+      const held = [...this.#held.keys()];
+      for (let from = 0; from < held.length; from += BATCH) await this.#extend(held.slice(from, from + BATCH));
     } catch (error) {
       if (this.#stop.signal.aborted) return;
       this.#onError(error);
@@ -88,19 +97,27 @@ export class Leases<L extends Lease> {
   }
 
   async #extend(leases: readonly L[]): Promise<void> {
+    const answers = await within(this.#clock, this.#leaseMs / 3, this.#stop.signal, (signal) =>
+      this.#ask(leases, signal),
+    );
+    for (const { lease, granted, leftMs } of answers) {
+      // Settled meanwhile: its row may be gone for the best of reasons.
+      if (!this.#held.has(lease)) continue;
+      if (granted) this.#arm(lease, leftMs);
+      else this.#lose(lease);
+    }
+  }
+
+  async #ask(
+    leases: readonly L[],
+    signal: AbortSignal,
+  ): Promise<readonly { readonly lease: L; readonly granted: boolean; readonly leftMs: number }[]> {
     const sent = this.#clock.now();
     const runAt = expr("now() + ?", this.#leaseMs);
     const statements = leases.map((lease) => rowOf(this.#queue, lease).toUpdate({ run_at: runAt }));
-    const answer = await within(this.#clock, this.#leaseMs / 3, this.#stop.signal, (signal) =>
-      this.#queue.database.batch(statements, { signal }),
-    );
-    const left = this.#leaseMs - (this.#clock.now() - sent);
-    for (const [index, lease] of leases.entries()) {
-      // Settled meanwhile: its row may be gone for the best of reasons.
-      if (!this.#held.has(lease)) continue;
-      if (answer.results[index]?.affected === 0) this.#lose(lease);
-      else this.#arm(lease, left);
-    }
+    const { results } = await this.#queue.database.batch(statements, { signal });
+    const leftMs = this.#leaseMs - (this.#clock.now() - sent);
+    return leases.map((lease, index) => ({ lease, granted: results[index]?.affected === 1, leftMs }));
   }
 
   #arm(lease: L, leftMs: number): void {

@@ -285,16 +285,14 @@ export class Worker<F = LooseFields> {
       return 0;
     }
     this.#claimed = true;
-    const taken = this.#heldOf(claim, answer);
-    for (const held of taken) this.#leases.hold(held);
-    if (taken.length > 0)
-      this.#emit(
-        "claimed",
-        taken.map((held) => held.job),
-      );
-    // Answered by an earlier run: its leases are older than they look, and some may be over.
-    if (answer["replayed"] === true) await this.#renew(taken);
-    for (const held of taken) if (!held.abort.signal.aborted) this.#waiting.push(held);
+    let taken = this.#heldOf(claim, answer);
+    // Answered by an earlier run, its leases are older than they look, and some may be over.
+    if (answer["replayed"] === true) taken = await this.#confirmed(taken);
+    else for (const held of taken) this.#leases.hold(held);
+    if (taken.length === 0) return 0;
+    const jobs = taken.map((held) => held.job);
+    this.#emit("claimed", jobs);
+    for (const held of taken) this.#waiting.push(held);
     this.#startWaiting();
     return taken.length;
   }
@@ -320,11 +318,15 @@ export class Worker<F = LooseFields> {
     }
   }
 
-  async #renew(taken: readonly Held<F>[]): Promise<void> {
+  /** Those of a claim's jobs that are the worker's still. None is run before the server has said so. */
+  async #confirmed(taken: readonly Held<F>[]): Promise<readonly Held<F>[]> {
+    const { signal } = this.#stop;
     try {
-      await this.#leases.extend(taken);
+      return await this.#retry.untilAnswered((gone) => this.#leases.confirm(taken, gone), ANSWER_MS, signal);
     } catch (error) {
-      this.#emit("error", error);
+      if (signal.aborted) for (const held of taken) void this.#giveBack(held);
+      else this.#emit("error", error);
+      return [];
     }
   }
 

@@ -1,6 +1,6 @@
 /** The examples of the documentation, each run as somebody would who copied it. */
 
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { join } from "node:path";
 import { Glob } from "bun";
 import { connect, type Worker } from "fenec/client";
@@ -12,7 +12,9 @@ import * as mails from "../../docs/examples/mail.ts";
 import * as limits from "../../docs/examples/rate_limit.ts";
 import * as schedules from "../../docs/examples/schedule.ts";
 import * as webhooks from "../../docs/examples/webhooks.ts";
-import { PROJECT, Server } from "../harness/server.ts";
+import { PATIENCE_MS, PROJECT, Server } from "../harness/server.ts";
+
+setDefaultTimeout(PATIENCE_MS);
 
 const working: Worker<never>[] = [];
 function started<F>(one: Worker<F>): Worker<F> {
@@ -53,9 +55,14 @@ async function advance(ms: number): Promise<void> {
   expect(answer.status).toBe(200);
 }
 
-async function setTime(iso: string): Promise<void> {
-  const answer = await fetch(`${server.url}/_clock`, { method: "POST", body: JSON.stringify({ set: iso }) });
-  expect(answer.status).toBe(200);
+/** Moves on to the next time of day that reads so; gives that day and the one after it. */
+async function nextTime(hours: number, minutes: number): Promise<readonly [string, string]> {
+  const { now } = (await (await fetch(`${server.url}/_clock`)).json()) as { readonly now: number };
+  const day = 86_400_000;
+  const ofDay = (hours * 60 + minutes) * 60_000;
+  const at = now - (now % day) + ofDay + (now % day > ofDay ? day : 0);
+  await advance(at - now);
+  return [new Date(at).toISOString().slice(0, 10), new Date(at + day).toISOString().slice(0, 10)];
 }
 
 test("every example has a test here", () => {
@@ -188,7 +195,7 @@ async function held(count: number): Promise<void> {
 
 test("schedule: one row a task, moved on to the next time, missed times run once", async () => {
   await fresh(schedules.COLLECTION);
-  await setTime("2027-03-01T10:07:00Z");
+  const [today, tomorrow] = await nextTime(10, 7);
   const db = connect<schedules.Schema>(server.url);
   let fail = false;
   let runs = 0;
@@ -208,18 +215,18 @@ test("schedule: one row a task, moved on to the next time, missed times run once
   await schedules.register(db, tasks);
   await schedules.register(db, tasks);
   const times = async () => (await db.from("schedules").order("name").rows()).map(({ run_at }) => run_at);
-  expect(await times()).toEqual(["2027-03-01T10:15:00Z", "2027-03-02T02:00:00Z"]);
+  expect(await times()).toEqual([`${today}T10:15:00Z`, `${tomorrow}T02:00:00Z`]);
 
   const runner = started(schedules.runSchedules(db, tasks));
   const first = told(runner, "done");
   await advance(8 * 60_000);
   await first;
-  expect(await times()).toEqual(["2027-03-01T10:30:00Z", "2027-03-02T02:00:00Z"]);
+  expect(await times()).toEqual([`${today}T10:30:00Z`, `${tomorrow}T02:00:00Z`]);
   const later = told(runner, "done");
   await advance(3 * 3_600_000);
   await later;
   expect(runs).toBe(2);
-  expect(await times()).toEqual(["2027-03-01T13:30:00Z", "2027-03-02T02:00:00Z"]);
+  expect(await times()).toEqual([`${today}T13:30:00Z`, `${tomorrow}T02:00:00Z`]);
 
   fail = true;
   for (const _ of [1, 2]) {
@@ -231,7 +238,7 @@ test("schedule: one row a task, moved on to the next time, missed times run once
   await advance(15 * 60_000);
   await given;
   expect(runs).toBe(5);
-  expect((await times())[0]).toBe("2027-03-01T14:15:00Z");
+  expect((await times())[0]).toBe(`${today}T14:15:00Z`);
 });
 
 test("lock: one holder at a time, until it is released or runs out", async () => {

@@ -23,7 +23,12 @@ export interface Sent {
   readonly wait: number;
 }
 
-type Fault = "lose the answer" | "swallow" | { readonly status: number; readonly code: string };
+export type Fault =
+  | "lose the answer"
+  | "swallow"
+  | { readonly status: number; readonly code: string }
+  /** The answer is on its way for so long. */
+  | { readonly delayMs: number };
 
 class Refused extends Error {
   readonly status: number;
@@ -49,6 +54,8 @@ export class FakeQueue {
   down = false;
   /** Claims held at this moment. */
   held = 0;
+  /** Told before a claim takes a job whose lease has lapsed. */
+  onTake: (row: Readonly<FakeRow>) => void = () => undefined;
   readonly #clock: ManualClock;
   readonly #answers = new Map<string, { body: string; request: string }>();
   #nextId = 1;
@@ -56,6 +63,11 @@ export class FakeQueue {
 
   constructor(clock: ManualClock) {
     this.#clock = clock;
+  }
+
+  /** How many there have been. */
+  get jobs(): number {
+    return this.#nextId - 1;
   }
 
   put(payload: unknown, more: Partial<FakeRow> = {}): FakeRow {
@@ -95,25 +107,28 @@ export class FakeQueue {
     if (this.down) throw new TypeError("connection refused");
     if (fault === "swallow")
       await new Promise((_, reject) => signal?.addEventListener("abort", () => reject(signal.reason)));
-    if (typeof fault === "object") return answer({ error: "no", code: fault.code }, {}, fault.status);
+    if (typeof fault === "object" && "status" in fault)
+      return answer({ error: "no", code: fault.code }, {}, fault.status);
 
     const kept = key === undefined ? undefined : this.#answers.get(key);
     if (kept !== undefined) {
       if (kept.request !== path + body) return answer({ error: "key_reused", code: "key_reused" }, {}, 422);
       return new Response(kept.body, { headers: { "Idempotent-Replayed": "true", "Fenec-Seq": "1" } });
     }
+    const until = this.#clock.now() + wait;
     try {
       for (;;) {
         const { results, wrote } = this.#runAll(statements);
         if (!wrote && wait > 0) {
-          await this.#hold(wait, signal);
-          if (this.#expired) break;
+          if (this.#clock.now() >= until) break;
+          await this.#hold(until, signal);
           continue;
         }
         const out = path === "/batch" ? { ok: results.length, results } : single(results[0] ?? {});
         const text = JSON.stringify(out);
         if (wrote && key !== undefined) this.#answers.set(key, { body: text, request: path + body });
         if (fault === "lose the answer") throw new TypeError("connection reset");
+        if (typeof fault === "object") await this.#travel(fault.delayMs, signal);
         return new Response(text, { headers: wrote ? { "Fenec-Seq": "1" } : {} });
       }
       return answer([], {}, 200);
@@ -128,19 +143,31 @@ export class FakeQueue {
     }
   };
 
-  #expired = false;
-
-  async #hold(waitMs: number, signal: AbortSignal | undefined): Promise<void> {
-    this.held++;
-    this.#expired = false;
-    await new Promise<void>((resolve, reject) => {
-      const cancel = this.#clock.after(waitMs, () => {
-        this.#expired = true;
-        resolve();
-      });
-      this.#wake.push(resolve);
+  #travel(delayMs: number, signal: AbortSignal | undefined): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const cancel = this.#clock.after(delayMs, resolve);
       signal?.addEventListener("abort", () => {
         cancel();
+        reject(signal.reason);
+      });
+    });
+  }
+
+  /** Until something was put, a job came due, or the wait is over. */
+  async #hold(until: number, signal: AbortSignal | undefined): Promise<void> {
+    const due = this.rows.map(({ run_at }) => run_at).filter((at) => at !== null && at > this.#clock.now());
+    const moment = Math.min(until, ...(due as number[]));
+    this.held++;
+    await new Promise<void>((resolve, reject) => {
+      const cancel = this.#clock.after(moment - this.#clock.now(), resolve);
+      const wake = (): void => {
+        cancel();
+        resolve();
+      };
+      this.#wake.push(wake);
+      signal?.addEventListener("abort", () => {
+        cancel();
+        this.#wake = this.#wake.filter((other) => other !== wake);
         reject(signal.reason);
       });
     }).finally(() => this.held--);
@@ -148,11 +175,13 @@ export class FakeQueue {
 
   #runAll(statements: Sent["statements"]): { results: Record<string, unknown>[]; wrote: boolean } {
     const before = structuredClone(this.rows);
+    const nextId = this.#nextId;
     const results: Record<string, unknown>[] = [];
     try {
       for (const [at, { query, params }] of statements.entries()) results.push(this.#run(query, params, at));
     } catch (error) {
       this.rows = before;
+      this.#nextId = nextId;
       throw error;
     }
     const wrote = results.some(
@@ -169,6 +198,7 @@ export class FakeQueue {
       ready.sort((a, b) => Number(a.run_at) - Number(b.run_at) || a.id - b.id);
       const taken = ready.slice(0, Number(claim[1]));
       for (const row of taken) {
+        if (row.owner !== null) this.onTake(row);
         row.owner = params[0] as string;
         row.run_at = now + Number(params[1]);
         row.attempts += Number(params[2]);

@@ -1,6 +1,6 @@
 /** The client, its worker and its producers against a real server in a process of its own. */
 
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -16,9 +16,11 @@ import {
   type Worker,
   worker,
 } from "fenec/client";
-import { Server } from "../harness/server.ts";
+import { PATIENCE_MS, Server } from "../harness/server.ts";
 import { loop } from "./loop.ts";
 import { ManualClock } from "./manual_clock.ts";
+
+setDefaultTimeout(PATIENCE_MS);
 
 interface Schema {
   jobs: {

@@ -1,6 +1,6 @@
 /** The prompt: how it cuts a text into statements, how it prints, and the whole of it as a process against a server. */
 
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -9,7 +9,9 @@ import { errorText } from "../../scripts/prompt/session.ts";
 import { isWhole, statementsOf } from "../../scripts/prompt/statements.ts";
 import { plain, table } from "../../scripts/prompt/table.ts";
 import { FenecError } from "../../src/client/index.ts";
-import { PROJECT, Server } from "../harness/server.ts";
+import { PATIENCE_MS, PROJECT, Server } from "../harness/server.ts";
+
+setDefaultTimeout(PATIENCE_MS);
 
 describe("cutting a text", () => {
   test("at semicolons, outside of strings, comments and brackets", () => {
