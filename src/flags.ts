@@ -68,8 +68,6 @@ const FLAGS = {
 
 /** Flags whose part of the server is not there yet: each is taken off the list by what brings it. */
 const NOT_AVAILABLE: ReadonlySet<FlagName> = new Set([
-  "max-streams",
-  "keepalive",
   "token",
   "jwt-secret",
   "jwt-secret-file",

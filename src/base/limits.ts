@@ -68,3 +68,11 @@ export const CLAIM_VALUES = 1_000;
 export const REFUSED_ADDRESSES = 10_000;
 /** Milliseconds a refused token waits for its answer at the most. */
 export const REFUSAL_DELAY_MS = 5_000;
+/** Writes remembered so that a change stream that was cut off goes on without a seed. */
+export const RECENT_WRITES = 4_096;
+/** Milliseconds a change stream whose reader takes nothing is kept. */
+export const STREAM_STALL_MS = 30_000;
+/** Bytes of a change stream sent ahead of its reader; past it changes are gathered by row instead. */
+export const STREAM_BUFFER_BYTES = 64 * 1024;
+/** Rows a change stream looks up in one statement. */
+export const STREAM_LOOK_ROWS = 256;

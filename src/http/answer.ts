@@ -9,8 +9,7 @@ const JSON_TYPE = "application/json";
 /** What a page on another origin may read of an answer. */
 const EXPOSED = "Fenec-Seq, Fenec-Next, Idempotent-Replayed, ETag, Retry-After, WWW-Authenticate";
 const ALLOWED_METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
-const ALLOWED_HEADERS =
-  "Authorization, Content-Type, Fenec-After, Fenec-Wait, Idempotency-Key, If-None-Match, Last-Event-ID";
+const ALLOWED_HEADERS = "Authorization, Content-Type, Fenec-After, Fenec-Wait, Idempotency-Key, If-None-Match";
 /** Seconds a browser may remember what a preflight said. */
 const PREFLIGHT_SECONDS = "86400";
 

@@ -4,6 +4,7 @@ import { Elysia } from "elysia";
 import { Refusal } from "../base/refusal.ts";
 import { answerBatch, answerQuery } from "./query.ts";
 import {
+  answerChanges,
   answerDelete,
   answerDeleteAll,
   answerInsert,
@@ -72,6 +73,7 @@ export function appOf(service: Service) {
     .delete("/:collection", ({ request, params }) => answerDelete(service, request, params.collection), UNREAD)
     .patch("/:collection/all", updateAll, UNREAD)
     .put("/:collection/all", updateAll, UNREAD)
+    .get("/:collection/changes", ({ request, params }) => answerChanges(service, request, params.collection), UNREAD)
     .delete("/:collection/all", ({ request, params }) => answerDeleteAll(service, request, params.collection), UNREAD);
   if (service.settings.cors !== null) app.options("/*", () => service.answers.preflight(), UNREAD);
   return app;

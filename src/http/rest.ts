@@ -72,7 +72,9 @@ export interface StreamShape {
   /** A condition with its parameters; empty for every row. */
   readonly where: string;
   readonly params: readonly Value[];
-  /** Fields and paths, `id` among them; `*` for every field. */
+  /** The filter is `false`: it holds no row. */
+  readonly isEmpty: boolean;
+  /** Fields and paths, `id` first; `*` for every field. */
   readonly select: string;
   readonly since: number | undefined;
 }
@@ -93,9 +95,11 @@ export function streamOf(schema: CollectionSchema, pairs: readonly Pair[]): Stre
   const select = fields.includes("*")
     ? "*"
     : ["id", ...fields.filter((field) => field !== "id").map(pathText)].join(", ");
+  const isEmpty = shape.clauses.get("where")?.trim().toLowerCase() === "false" && shape.params.length === 0;
   return {
     where: shape.condition(),
     params: shape.params,
+    isEmpty,
     select,
     since: since === undefined ? undefined : wholeNumber("since", since),
   };

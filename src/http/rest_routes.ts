@@ -5,10 +5,11 @@ import type { BatchRequest, Outcome, RequestContext } from "../engine/contract.t
 import type { StatementKind } from "../obs/metrics.ts";
 import type { CollectionSchema } from "../schema/schema.ts";
 import { bodyText } from "./body.ts";
+import { EVENT_STREAM_HEADERS } from "./event_stream.ts";
 import { waits } from "./query.ts";
 import { type Pair, pairsOf, queryStringOf } from "./query_string.ts";
 import { contextOf } from "./request_headers.ts";
-import { deleteOf, insertOf, readOf, updateOf } from "./rest.ts";
+import { deleteOf, insertOf, readOf, streamOf, updateOf } from "./rest.ts";
 import type { Data, Service } from "./service.ts";
 
 /** A statement made of a request, and the body its answer has. */
@@ -56,6 +57,26 @@ export const answerUpdateAll = collectionRoute("write", update(true));
 export const answerDelete = collectionRoute("write", remove(false));
 export const answerDeleteAll = collectionRoute("write", remove(true));
 
+/** `GET /<c>/changes`. */
+export const answerChanges: Answerer = async (service, request, collection) => {
+  try {
+    const { streams, engine } = service.data();
+    const who = await service.identity(request);
+    const context = contextOf(request, who, "");
+    const schema = engine.schemaOf(collection, context);
+    if (schema === undefined) throw noCollection(collection);
+    const shape = streamOf(schema, pairsOf(queryStringOf(request.url)));
+    const most = service.settings.maxStreams;
+    if (streams.count >= most)
+      throw new Refusal("overloaded", `${most} change streams are open, the most there may be`);
+    // A stream may be quiet for longer than a silent connection is kept.
+    service.listener?.timeout(request, 0);
+    return service.answers.other(200, await streams.open(schema, shape, context, request.signal), EVENT_STREAM_HEADERS);
+  } catch (error) {
+    return service.failed(error);
+  }
+};
+
 type Answerer = (service: Service, request: Request, collection: string) => Promise<Response>;
 
 function collectionRoute(kind: StatementKind, route: Route): Answerer {
@@ -95,8 +116,12 @@ function schemaOf(data: Data, kind: StatementKind, name: string, context: Reques
   // Asked first, as a server that takes no write tells by none of them which collections there are.
   if (kind === "write" && data.engine.readOnly) throw new Refusal("read_only", "this server takes no writes");
   const schema = data.engine.schemaOf(name, context);
-  if (schema === undefined) throw new Refusal("unknown_collection", `there is no collection ${JSON.stringify(name)}`);
+  if (schema === undefined) throw noCollection(name);
   return schema;
+}
+
+function noCollection(name: string): Refusal {
+  return new Refusal("unknown_collection", `there is no collection ${JSON.stringify(name)}`);
 }
 
 /** A document's unknown field is a wrong body here, where in a statement it is a wrong name. */

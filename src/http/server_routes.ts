@@ -47,7 +47,7 @@ export const answerMetrics = route(async (service, _request, who) => {
     version: service.settings.version,
     nowMs: service.clock.now(),
     connections: service.connections,
-    streams: service.streams,
+    streams: data.streams.count,
     store: data.engine.store,
     queues: data.queues,
     seq: data.engine.seq,

@@ -16,6 +16,7 @@ import type { Log } from "../obs/log.ts";
 import type { Metrics, StatementKind } from "../obs/metrics.ts";
 import { QueueGauges } from "../obs/queue_gauges.ts";
 import { Answers } from "./answer.ts";
+import { ChangeStreams } from "./change_streams.ts";
 import { type Gate, type Hold, type Identity, OPEN } from "./seams.ts";
 import { SequenceWait } from "./sequence_wait.ts";
 
@@ -49,6 +50,8 @@ export interface Parts {
 interface Listener {
   /** Requests being answered. Bun tells of no sockets: a connection between two requests is not counted. */
   readonly pendingRequests: number;
+  /** After how many silent seconds the request's connection is closed; 0: never. */
+  timeout(request: Request, seconds: number): void;
 }
 
 /** Characters of a slow statement's text in the log. */
@@ -62,8 +65,6 @@ export class Service {
   readonly metrics: Metrics;
   readonly gate: Gate | null;
   readonly answers: Answers;
-  /** Open change streams; they are pending requests too, but bounded on their own. */
-  streams = 0;
   /** Undefined until the app listens. */
   listener: Listener | undefined;
   #state: "loading" | "ready" | "stopping" = "loading";
@@ -90,7 +91,8 @@ export class Service {
   ready(engine: EngineContract, hold: Hold | null): void {
     const queues = new QueueGauges(engine.store);
     engine.watch((change) => queues.changed(change));
-    this.#data = { engine, hold, queues, sequence: new SequenceWait(this.clock, engine) };
+    const streams = new ChangeStreams(engine, this.clock, this.settings.keepaliveMs, (error) => this.refusalOf(error));
+    this.#data = { engine, hold, queues, streams, sequence: new SequenceWait(this.clock, engine) };
     this.#state = "ready";
   }
 
@@ -99,6 +101,7 @@ export class Service {
     this.#state = "stopping";
     this.#data?.hold?.release();
     this.#data?.sequence.release();
+    this.#data?.streams.release();
   }
 
   /** Nothing is run from now on. */
@@ -118,7 +121,7 @@ export class Service {
       throw new Refusal("stopping", "the server is stopping");
     }
     const most = this.settings.maxConnections;
-    if (most > 0 && this.connections - this.streams > most) {
+    if (most > 0 && this.connections - data.streams.count > most) {
       throw new Refusal("overloaded", `${most} requests are being answered, the most this server takes at once`);
     }
     return data;
@@ -153,10 +156,14 @@ export class Service {
 
   /** The answer to a request that failed, whatever was thrown. */
   failed(error: unknown): Response {
-    if (error instanceof Refusal) return this.answers.refusal(error);
+    return this.answers.refusal(this.refusalOf(error));
+  }
+
+  refusalOf(error: unknown): Refusal {
+    if (error instanceof Refusal) return error;
     this.log.error("a request failed in a way it never should", {}, error);
     if (error instanceof AssertionFailure) this.#broken(error);
-    return this.answers.refusal(new Refusal("internal", "the server failed; its log says how"));
+    return new Refusal("internal", "the server failed; its log says how");
   }
 }
 
@@ -165,4 +172,5 @@ export interface Data {
   readonly hold: Hold | null;
   readonly queues: QueueGauges;
   readonly sequence: SequenceWait;
+  readonly streams: ChangeStreams;
 }

@@ -22,6 +22,8 @@ import type { Value } from "../../src/value/value.ts";
 
 export const START_MS = Date.parse("2026-03-01T12:00:00Z");
 
+export const OPEN_CONTEXT: RequestContext = { scope: null, idempotencyKey: null, requestHash: "" };
+
 interface Options {
   readonly engine?: EngineContract | null;
   readonly hold?: Hold;
@@ -68,6 +70,11 @@ export class Asked {
     }
     const response = await this.#app.handle(new Request(`http://127.0.0.1${path}`, init));
     return { status: response.status, headers: response.headers, body: await response.text() };
+  }
+
+  /** An answer whose body is left to the test. */
+  open(path: string, signal?: AbortSignal): Promise<Response> {
+    return this.#app.handle(new Request(`http://127.0.0.1${path}`, signal === undefined ? {} : { signal }));
   }
 
   query(text: string, params: readonly unknown[] = [], headers: Record<string, string> = {}): Promise<Answer> {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { AssertionFailure } from "../../src/base/assert.ts";
 import { TestClock } from "../../src/clock/clock.ts";
-import { Asked, memoryEngine, START_MS, ToldEngine } from "./parts.ts";
+import { Asked, memoryEngine, OPEN_CONTEXT, START_MS, ToldEngine } from "./parts.ts";
 
 describe("routes", () => {
   test("what is no route is a 404 in json", async () => {
@@ -157,17 +157,21 @@ describe("the state of the server", () => {
 
   test("requests past the bound are 503; streams and health are not counted", async () => {
     const asked = new Asked({ settings: { maxConnections: 2 } });
-    const listener = { pendingRequests: 3 };
-    asked.service.listener = listener;
+    asked.service.listener = { pendingRequests: 3, timeout: () => {} };
+    asked.service.open!.engine.query("create collection jobs (a int)", [], OPEN_CONTEXT);
     const refused = await asked.query("collections");
     expect(refused.status).toBe(503);
     expect(refused.headers.get("retry-after")).toBe("1");
     expect((await asked.ask("GET", "/_health")).status).toBe(200);
     expect((await asked.ask("GET", "/_metrics")).status).toBe(200);
-    asked.service.streams = 1;
+    asked.service.listener = { pendingRequests: 2, timeout: () => {} };
+    const stream = await asked.open("/jobs/changes");
+    asked.service.listener = { pendingRequests: 3, timeout: () => {} };
     expect((await asked.query("collections")).status).toBe(200);
+    await stream.body!.cancel();
+    expect((await asked.query("collections")).status).toBe(503);
     const unbound = new Asked({ settings: { maxConnections: 0 } });
-    unbound.service.listener = { pendingRequests: 1_000_000 };
+    unbound.service.listener = { pendingRequests: 1_000_000, timeout: () => {} };
     expect((await unbound.query("collections")).status).toBe(200);
   });
 
