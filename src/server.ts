@@ -55,7 +55,7 @@ interface Kept {
   readonly store: Store;
   readonly journal: Journal;
   readonly seq: number;
-  readonly compact: () => void;
+  readonly compact: () => unknown;
   readonly close: () => Promise<void>;
 }
 
@@ -102,7 +102,7 @@ async function openDirectory(
     store: opened.store,
     journal: opened.log,
     seq: opened.seq,
-    compact: () => void checkpoint.take().catch(() => {}),
+    compact: () => checkpoint.take(),
     close: async () => {
       await checkpoint.stop();
       await opened.log.close();

@@ -16,8 +16,9 @@
 import { assert } from "../base/assert.ts";
 import { ByteWriter } from "../base/bytes.ts";
 import { CHECKPOINT_LOG_BYTES, CHECKPOINT_MS } from "../base/limits.ts";
+import { Refusal } from "../base/refusal.ts";
 import { type Clock, type Scheduled, WallClock } from "../clock/clock.ts";
-import type { Disk } from "../log/disk.ts";
+import { type Disk, saysFull } from "../log/disk.ts";
 import type { Log } from "../log/log.ts";
 import { SnapshotWriter, snapshotNames } from "../log/snapshot.ts";
 import { encodeHead, encodeSlice, type Place, START } from "../store/state.ts";
@@ -138,7 +139,7 @@ export class Checkpoint {
 
   /**
    * Writes a snapshot of a moment not before this call. Resolves when it stands and what it replaces is gone; rejects
-   * with what went wrong, after `onFailed` was told.
+   * with a Refusal (`disk_full`, `disk_failed`) after `onFailed` was told what went wrong.
    */
   take(): Promise<void> {
     if (this.#writing === null) {
@@ -186,7 +187,7 @@ export class Checkpoint {
     } catch (error) {
       this.#failedMs = this.#wall.now();
       this.#onFailed(error);
-      throw error;
+      throw error instanceof Refusal ? error : refusalOf(error);
     }
   }
 
@@ -266,6 +267,12 @@ export class Checkpoint {
     // Without an older snapshot the whole log stands in for it.
     if (previous !== null) this.#log.removeUpTo(previous.position);
   }
+}
+
+function refusalOf(error: unknown): Refusal {
+  const why = error instanceof Error ? error.message : String(error);
+  const code = saysFull(error) ? "disk_full" : "disk_failed";
+  return new Refusal(code, `the snapshot could not be written, the log is as it was: ${why}`);
 }
 
 function turn(): Promise<void> {

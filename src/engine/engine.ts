@@ -40,8 +40,8 @@ export interface EngineParts {
   readonly maxMemoryBytes: number;
   /** Answers kept under idempotency keys. */
   readonly answers: KeptAnswers;
-  /** What `compact` sets off. */
-  readonly compact: () => void;
+  /** What `compact` sets off. A promise: the answer waits for it. */
+  readonly compact: () => unknown;
 }
 
 export interface Prepared {
@@ -60,7 +60,9 @@ export class Engine implements EngineContract {
   readonly answers: KeptAnswers;
   readonly #journal: Journal;
   readonly #maxMemoryBytes: number;
-  readonly #compact: () => void;
+  readonly #compact: () => unknown;
+  /** What the next `durable` waits for besides. */
+  #compacting: Promise<unknown> | null = null;
   readonly #cache = new StatementCache();
   readonly #payload = new ByteWriter();
   readonly #observers: ChangeObserver[] = [];
@@ -95,7 +97,7 @@ export class Engine implements EngineContract {
     const { plan, env } = this.#prepare(parsed, params, context);
     const result = plan.run(env);
     if (result.change.length === 0) {
-      if (plan.verb === "compact") this.#compact();
+      if (plan.verb === "compact") this.#setOffCompact();
       return StatementOutcome.of(result, plan.isWrite, this.#seq);
     }
     this.#payload.reset();
@@ -182,7 +184,11 @@ export class Engine implements EngineContract {
 
   durable(isRead = false): Promise<void> | undefined {
     if (isRead && this.#journal.failure !== null) return undefined;
-    return this.#journal.whenDurable(this.#journal.appended);
+    const written = this.#journal.whenDurable(this.#journal.appended);
+    const compacting = this.#compacting;
+    if (compacting === null) return written;
+    this.#compacting = null;
+    return Promise.all([compacting, written]).then(() => {});
   }
 
   collections(context: RequestContext): string {
@@ -238,6 +244,14 @@ export class Engine implements EngineContract {
     }
     this.store.apply(change);
     this.#wrote(change, this.#seq);
+  }
+
+  #setOffCompact(): void {
+    const done = this.#compact();
+    if (!(done instanceof Promise)) return;
+    this.#compacting = done;
+    // Whoever asked may be gone by the time it fails.
+    done.catch(() => {});
   }
 
   #parse(text: string): Parsed {

@@ -3,6 +3,7 @@
 import { expect, test } from "bun:test";
 import { Refusal } from "../../src/base/refusal.ts";
 import { TestClock } from "../../src/clock/clock.ts";
+import { Checkpoint } from "../../src/engine/checkpoint.ts";
 import { Engine } from "../../src/engine/engine.ts";
 import { KeptAnswers } from "../../src/engine/idempotency.ts";
 import { openStore } from "../../src/engine/recovery.ts";
@@ -115,4 +116,37 @@ test("a sync that failed: its write and all later ones are refused, reads go on,
   await engine.close();
   const { engine: next } = await engineOn(SimDisk.of(disk.files()));
   expect(run(next, "get jobs where n = 1 count")).toBe('[{"count":1}]');
+});
+
+test("a compact is answered when its snapshot stands, or refused", async () => {
+  const disk = new SimDisk();
+  const { store, log, seq } = await openStore(disk, { reserveBytes: 0 });
+  const checkpoint = new Checkpoint({ disk, log, store, newest: null });
+  const engine = new Engine({
+    store,
+    journal: log,
+    clock: new TestClock(START_MS),
+    seq,
+    readOnly: false,
+    maxMemoryBytes: Infinity,
+    answers: new KeptAnswers(86_400_000),
+    compact: () => checkpoint.take(),
+  });
+  await write(engine, "create collection jobs (n int)");
+  const snapshots = (): string[] => [...disk.files().keys()].filter((name) => name.endsWith(".fsnap"));
+  await write(engine, "compact");
+  expect(snapshots().length).toBe(1);
+  await write(engine, "put jobs {n: 1}");
+  expect(snapshots().length).toBe(1);
+  disk.failsCall = { call: "rename", name: /^snapshot/ };
+  run(engine, "compact");
+  expect(await codeOfPromise(engine.durable())).toBe("disk_failed");
+  disk.failsCall = null;
+  await write(engine, "put jobs {n: 2}");
+  disk.capacityBytes = used(disk) + 80;
+  run(engine, "compact");
+  expect(await codeOfPromise(engine.durable())).toBe("disk_full");
+  disk.capacityBytes = Infinity;
+  await write(engine, "compact");
+  expect(snapshots().length).toBe(2);
 });
