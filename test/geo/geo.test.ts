@@ -93,62 +93,66 @@ const LONG = FENEC_LONG === undefined ? 1 : 30;
 
 describe("random histories against all rows looked at", () => {
   for (const [name, layout] of Object.entries(LAYOUTS)) {
-    test(name, () => {
-      withRandom((random) => {
-        for (let round = 0; round < LONG; round++) {
-          const index = new GeoIndex<PlacedRow>();
-          const rows: PlacedRow[] = [];
-          let nextId = 0;
-          if (random.chance(0.5)) {
-            const count = random.pick([1, 30, 500, 1500]);
-            for (let i = 0; i < count; i++) rows.push([nextId++, layout(random)]);
-            rows.sort(() => random.next() - 0.5);
-            index.load(
-              rows,
-              rows.map((row) => row[1]),
-            );
-            index.check();
-            compare(random, index, rows, layout);
-          }
-          let growing = true;
-          for (let step = 0; step < 8_000; step++) {
-            if (rows.length > 2_500) growing = false;
-            else if (rows.length === 0) growing = true;
-            else if (random.chance(0.0005)) growing = !growing;
-            const at = random.below(rows.length);
-            if (rows.length > 0 && random.chance(0.2)) {
-              const row = rows[at] as PlacedRow;
-              expect(index.remove(row, row[1])).toBe(true);
-              row[1] = layout(random);
-              index.insert(row, row[1]);
-            } else if (rows.length === 0 || random.chance(growing ? 0.8 : 0.2)) {
-              const row: PlacedRow = [nextId++, layout(random)];
-              index.insert(row, row[1]);
-              rows.push(row);
-            } else {
-              const row = rows[at] as PlacedRow;
-              rows[at] = rows.at(-1) as PlacedRow;
-              rows.pop();
-              expect(index.remove(row, row[1])).toBe(true);
-              expect(index.remove(row, row[1])).toBe(false);
-            }
-            if (step % 400 === 0) {
+    test(
+      name,
+      () => {
+        withRandom((random) => {
+          for (let round = 0; round < LONG; round++) {
+            const index = new GeoIndex<PlacedRow>();
+            const rows: PlacedRow[] = [];
+            let nextId = 0;
+            if (random.chance(0.5)) {
+              const count = random.pick([1, 30, 500, 1500]);
+              for (let i = 0; i < count; i++) rows.push([nextId++, layout(random)]);
+              rows.sort(() => random.next() - 0.5);
+              index.load(
+                rows,
+                rows.map((row) => row[1]),
+              );
               index.check();
               compare(random, index, rows, layout);
             }
+            let growing = true;
+            for (let step = 0; step < 8_000; step++) {
+              if (rows.length > 2_500) growing = false;
+              else if (rows.length === 0) growing = true;
+              else if (random.chance(0.0005)) growing = !growing;
+              const at = random.below(rows.length);
+              if (rows.length > 0 && random.chance(0.2)) {
+                const row = rows[at] as PlacedRow;
+                expect(index.remove(row, row[1])).toBe(true);
+                row[1] = layout(random);
+                index.insert(row, row[1]);
+              } else if (rows.length === 0 || random.chance(growing ? 0.8 : 0.2)) {
+                const row: PlacedRow = [nextId++, layout(random)];
+                index.insert(row, row[1]);
+                rows.push(row);
+              } else {
+                const row = rows[at] as PlacedRow;
+                rows[at] = rows.at(-1) as PlacedRow;
+                rows.pop();
+                expect(index.remove(row, row[1])).toBe(true);
+                expect(index.remove(row, row[1])).toBe(false);
+              }
+              if (step % 400 === 0) {
+                index.check();
+                compare(random, index, rows, layout);
+              }
+            }
+            compare(random, index, rows, layout);
+            while (rows.length > 0) {
+              const row = rows.pop() as PlacedRow;
+              expect(index.remove(row, row[1])).toBe(true);
+              if (rows.length % 97 === 0) index.check();
+            }
+            index.check();
+            expect(index.tiles).toBe(1);
+            compare(random, index, rows, layout);
           }
-          compare(random, index, rows, layout);
-          while (rows.length > 0) {
-            const row = rows.pop() as PlacedRow;
-            expect(index.remove(row, row[1])).toBe(true);
-            if (rows.length % 97 === 0) index.check();
-          }
-          index.check();
-          expect(index.tiles).toBe(1);
-          compare(random, index, rows, layout);
-        }
-      });
-    });
+        });
+      },
+      LONG * 20_000,
+    );
   }
 });
 
@@ -230,6 +234,23 @@ describe("what a walk costs", () => {
     line.check();
     expect(line.tiles).toBeLessThan((10_000 / TILE_POINTS) * 2.5);
   });
+});
+
+test("drained along the curve, either way, it is one empty tile again", () => {
+  for (const backwards of [false, true]) {
+    const { index, rows } = scattered(6 * TILE_POINTS, LAYOUTS["one place"] as Layout);
+    if (backwards) rows.reverse();
+    for (const [i, row] of rows.entries()) {
+      expect(index.remove(row, row[1])).toBe(true);
+      if (i % 101 === 0 || i > rows.length - 40) index.check();
+    }
+    expect(index.tiles).toBe(1);
+    index.insert([1, { lon: -180, lat: -90 }], { lon: -180, lat: -90 });
+    index.check();
+    const found: number[] = [];
+    index.nearest(0, 0, (row) => found.push(row[0]) > 0);
+    expect(found).toEqual([1]);
+  }
 });
 
 describe("a walk", () => {

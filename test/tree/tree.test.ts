@@ -118,35 +118,43 @@ const LONG = FENEC_LONG === undefined ? 1 : 50;
 describe("random histories against a sorted list", () => {
   for (const [name, keyOf] of Object.entries(NUMBERS)) {
     for (const fanout of [4, 9, 24, FANOUT]) {
-      test(`${name}, ${fanout} to a node`, () => {
-        withRandom((random) => {
-          history(
-            random,
-            new Tree<number | null, RowOf>("number", fanout),
-            new SortedList(nullFirst),
-            keyOf,
-            6_000 * LONG,
-          );
-          history(
-            random,
-            new Tree<number | null, RowOf>(nullFirst, fanout),
-            new SortedList(nullFirst),
-            keyOf,
-            3_000 * LONG,
-          );
-        });
-      });
+      test(
+        `${name}, ${fanout} to a node`,
+        () => {
+          withRandom((random) => {
+            history(
+              random,
+              new Tree<number | null, RowOf>("number", fanout),
+              new SortedList(nullFirst),
+              keyOf,
+              6_000 * LONG,
+            );
+            history(
+              random,
+              new Tree<number | null, RowOf>(nullFirst, fanout),
+              new SortedList(nullFirst),
+              keyOf,
+              3_000 * LONG,
+            );
+          });
+        },
+        LONG * 20_000,
+      );
     }
   }
 
-  test("text keys", () => {
-    withRandom((random) => {
-      const keyOf = (r: Random): string => `${"k".repeat(r.below(3))}${r.below(50)}`;
-      for (const fanout of [5, 32]) {
-        history(random, new Tree<string, RowOf>(byText, fanout), new SortedList(byText), keyOf, 5_000 * LONG);
-      }
-    });
-  });
+  test(
+    "text keys",
+    () => {
+      withRandom((random) => {
+        const keyOf = (r: Random): string => `${"k".repeat(r.below(3))}${r.below(50)}`;
+        for (const fanout of [5, 32]) {
+          history(random, new Tree<string, RowOf>(byText, fanout), new SortedList(byText), keyOf, 5_000 * LONG);
+        }
+      });
+    },
+    LONG * 20_000,
+  );
 
   test("a loaded tree lives on like one that grew", () => {
     withRandom((random) => {
