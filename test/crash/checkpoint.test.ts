@@ -87,12 +87,11 @@ async function inRounds(count: number, round: (random: Random) => Promise<void>)
 }
 
 async function life(random: Random): Promise<void> {
-  let files = new Map<string, Buffer>();
+  let disk = new SimDisk();
   /** All changes so far by position, and how many of them were confirmed. */
   let changes: Change[] = [];
   let confirmed = 0;
   for (let start = 0; start < 4; start++) {
-    const disk = SimDisk.of(files);
     const { store, log, seq, snapshot } = await openStore(disk, OPTIONS);
     expect(log.appended).toBeGreaterThanOrEqual(confirmed);
     expect(log.appended).toBeLessThanOrEqual(changes.length);
@@ -147,7 +146,7 @@ async function life(random: Random): Promise<void> {
     }
     disk.powerOff();
     for (let turns = 0; turns < 5; turns++) await turn();
-    files = random.chance(0.3) ? disk.files() : disk.afterPowerLoss(random);
+    disk = random.chance(0.3) ? disk.afterKill() : SimDisk.of(disk.afterPowerLoss(random));
   }
 }
 

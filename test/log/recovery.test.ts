@@ -246,14 +246,12 @@ test("killed or out of power at any moment, all that was confirmed is there, in 
 
 /** Several starts on one directory, each ended by a crash. */
 async function life(random: Random): Promise<void> {
-  let files = new Map<string, Buffer>();
+  let disk = new SimDisk();
   /** What the next start must give: all confirmed, then perhaps some of the others, in order. */
   let confirmed: string[] = [];
   let written: string[] = [];
   for (let start = 0; start < 4; start++) {
-    const disk = SimDisk.of(files);
-    const opened = openLog(disk, { segmentBytes: 2_000 });
-    const { log, frames } = opened;
+    const { log, frames } = openLog(disk, { segmentBytes: 2_000 });
     const found = frames.map((frame) => frame.slice(frame.indexOf(":") + 1));
     expect(found.slice(0, confirmed.length)).toEqual(confirmed);
     expect(found).toEqual(written.slice(0, found.length));
@@ -288,6 +286,6 @@ async function life(random: Random): Promise<void> {
     }
     disk.powerOff();
     await turn();
-    files = random.chance(0.3) ? disk.files() : disk.afterPowerLoss(random);
+    disk = random.chance(0.3) ? disk.afterKill() : SimDisk.of(disk.afterPowerLoss(random));
   }
 }

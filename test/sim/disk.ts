@@ -136,6 +136,16 @@ export class SimDisk implements Disk {
     return new Map([...this.#files].map(([name, contents]) => [name, contents.copy()]));
   }
 
+  /** The disk as the next process finds it when this one is killed: what was not synced still is not. */
+  afterKill(): SimDisk {
+    const disk = new SimDisk();
+    disk.#files = new Map(this.#files);
+    disk.#entries = new Map(this.#entries);
+    disk.#journal = [...this.#journal];
+    this.#off = true;
+    return disk;
+  }
+
   /** What is left when the power goes. */
   afterPowerLoss(random: Random): Map<string, Buffer> {
     const entries = new Map(this.#entries);
