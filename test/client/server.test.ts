@@ -55,9 +55,10 @@ function told<F>(one: Worker<F>, event: "done" | "failed" | "dead" | "claimed" |
   });
 }
 
-afterEach(async () => {
+async function stopAll(): Promise<void> {
   await Promise.all(working.splice(0).map((one) => one.stop({ graceMs: 0 })));
-});
+}
+afterEach(stopAll);
 
 describe("a server on a clock that runs", () => {
   let server: Server;
@@ -104,6 +105,7 @@ describe("a server on a clock that runs", () => {
     await enqueue(db.from("jobs"), { to: "ed" });
     await all;
     expect([...sent].sort()).toEqual(["ada", "bo", "cy", "di", "ed"]);
+    // The last ack may still be on its way.
     while ((await db.from("jobs").count()) > 0);
     stop.abort();
   });
@@ -222,6 +224,21 @@ describe("a server on a clock that runs", () => {
     ]);
   });
 
+  test("a worker that stops gives everything back, a held claim's catch too", async () => {
+    const db = await fresh();
+    const jobs = db.from("jobs");
+    for (let round = 0; round < 20; round++) {
+      const never = new Promise<void>(() => undefined);
+      const one = worker(jobs, () => never, { concurrency: 1, prefetch: 2 });
+      await enqueueMany(jobs, [{ payload: { n: 1 } }, { payload: { n: 2 } }]);
+      const [stopped] = await Promise.all([one.stop({ graceMs: 0 }), enqueue(jobs, { n: 3 })]);
+      expect(stopped).toBeUndefined();
+    }
+    const left = await jobs.rows();
+    expect(left.length).toBe(60);
+    expect(left.filter(({ owner, attempts }) => owner !== null || attempts !== 0)).toEqual([]);
+  });
+
   test("unique jobs are passed over while a row holds their value", async () => {
     const db = await fresh();
     const jobs = db.from("jobs");
@@ -314,7 +331,7 @@ describe("a server on a test clock", () => {
       // The first worker's own clock stands still: it never extends, and believes its lease for ever.
       const stuck = Promise.withResolvers<void>();
       const silent = started(
-        worker(db.from("jobs"), () => stuck.promise, { clock: new ManualClock(), name: "silent" }),
+        worker(db.from("jobs"), () => stuck.promise, { clock: new ManualClock(), concurrency: 1 }),
       );
       await told(silent, "claimed");
 
@@ -337,6 +354,7 @@ describe("a server on a test clock", () => {
       await lost;
       expect(await db.from("jobs").first()).toMatchObject({ owner: `${second.name}:1`, attempts: 2 });
     } finally {
+      await stopAll();
       await server.kill();
     }
   });
@@ -358,32 +376,38 @@ describe("a server that goes and comes back", () => {
           Array.from({ length: 60 }, (_, n) => ({ payload: { n } })),
         );
         const ran = new Set<number>();
-        let restart: Promise<void> | undefined;
         const again = async () => {
           await (signal === "killed" ? server.kill() : server.stop());
           server = await start();
         };
+        const restarted = Promise.withResolvers<void>();
         const one = started(
           worker(
             db.from("jobs"),
-            async (job) => {
+            (job) => {
               ran.add(job.id);
-              if (ran.size === 20) restart = again();
+              if (ran.size === 20) restarted.resolve(again());
             },
-            { concurrency: 4, leaseMs: 2_000 },
+            { concurrency: 4, leaseMs: 500 },
           ),
         );
         one.on("error", () => undefined);
-        // Empty, and the last ones put while the worker's claim is held at the second server.
-        const last = new Promise<void>((resolve) => one.on("done", (job) => void (job.payload?.n === 99 && resolve())));
-        while (ran.size < 60) await Bun.sleep(5);
-        await restart;
+        const ended = new Set<number>();
+        const all = (count: number) =>
+          new Promise<void>((resolve) => {
+            one.on("done", (job) => void (ended.add(job.id).size === count && resolve()));
+          });
+        const most = all(60);
+        await restarted.promise;
+        await most;
+        // Its claim is held at the second server by now.
+        const last = all(61);
         await enqueue(db.from("jobs"), { n: 99 });
         await last;
-        while ((await db.from("jobs").count()) > 0) await Bun.sleep(5);
         expect(ran.size).toBe(61);
+        expect(await db.from("jobs").count()).toBe(0);
       } finally {
-        await Promise.all(working.splice(0).map((one) => one.stop({ graceMs: 0 })));
+        await stopAll();
         await server.kill();
         rmSync(directory, { recursive: true, force: true });
       }

@@ -98,7 +98,7 @@ describe("as a process", () => {
   let server: Server;
   const directory = mkdtempSync(join(tmpdir(), "fenec-shell-"));
   beforeAll(async () => {
-    server = await Server.start({ flags: ["--in-memory", "--token", "secret"] });
+    server = await Server.start({ flags: ["--in-memory"] });
   });
   afterAll(async () => {
     await server.stop();
@@ -148,8 +148,19 @@ describe("as a process", () => {
 
   test("tells a wrong option, a wrong token, and a server that is not there", async () => {
     expect((await shell(["--no"])).status).toBe(2);
-    const wrong = await shell(["--token", "wrong", "-c", "get notes"]);
-    expect([wrong.status, wrong.err]).toEqual([1, expect.stringContaining("(401 unauthorized)")]);
+    const strict = Bun.serve({
+      port: 0,
+      hostname: "127.0.0.1",
+      fetch: (request) =>
+        request.headers.get("Authorization") === "Bearer secret"
+          ? Response.json([{ ok: true }])
+          : Response.json({ error: "the token is not known", code: "unauthorized" }, { status: 401 }),
+    });
+    const right = await shell(["--url", strict.url.href, "-c", "get notes"]);
+    expect([right.status, right.out]).toEqual([0, "ok\ntrue\n"]);
+    const wrong = await shell(["--url", strict.url.href, "--token", "wrong", "-c", "get notes"]);
+    expect([wrong.status, wrong.err]).toEqual([1, "error: the token is not known (401 unauthorized)\n"]);
+    await strict.stop(true);
     const alone = await shell(["--url", "http://127.0.0.1:1", "-c", "get notes"]);
     expect([alone.status, alone.err]).toEqual([1, expect.stringContaining("no answer from http://127.0.0.1:1")]);
   });
