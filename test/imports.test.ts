@@ -22,8 +22,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   exec: ["base", "lang", "value", "schema", "plan", "store", "geo"],
   log: ["base", "value", "clock"],
   engine: ["base", "lang", "value", "schema", "plan", "exec", "store", "log", "clock"],
-  hold: ["base", "clock", "plan", "engine"],
-  auth: ["base", "lang", "value", "schema"],
+  hold: ["base", "clock", "lang", "value", "geo", "store", "plan", "engine"],
+  auth: ["base", "clock", "lang", "value", "schema"],
   http: ["base", "clock", "lang", "value", "schema", "engine", "hold", "auth", "obs"],
   obs: ["base", "clock", "value", "tree", "plan", "store", "hold"],
   client: [],
@@ -35,6 +35,7 @@ const PACKAGE_ROOMS: Readonly<Record<string, readonly string[]>> = {
   kdbush: ["geo"],
   elysia: ["http"],
   "@sinclair/typebox": ["http"],
+  jose: ["auth"],
 };
 
 /** `src/server.ts` and the flags it reads: they may import every room, and no room imports them. */
