@@ -17,7 +17,7 @@ type Left = { readonly field: string } | { readonly distanceOf: string; readonly
 type Node =
   | Test
   | { readonly kind: "and" | "or"; readonly of: readonly Node[] }
-  | { readonly kind: "not"; readonly of: Node };
+  | { readonly kind: "not" | "sealed"; readonly of: Node };
 
 /** A condition made by `or`, `and` or `not`; `raw` is one too. */
 export class Condition {
@@ -80,6 +80,11 @@ export function conditionOf(args: readonly unknown[]): Condition {
 export function either(left: readonly Condition[], right: Condition): Condition {
   if (left.length === 0) return right;
   return new Condition({ kind: "or", of: [{ kind: "and", of: left.map((c) => c.node) }, right.node] });
+}
+
+/** Conditions kept together: a `raw` among them that holds an `or` does not reach over what comes after. */
+export function sealed(conditions: readonly Condition[]): Condition {
+  return new Condition({ kind: "sealed", of: { kind: "and", of: conditions.map((c) => c.node) } });
 }
 
 /** The text of all conditions, each of which must hold; empty when there is none. */
@@ -179,6 +184,11 @@ function simplify(node: Node, depth: number): Node | null {
     const of = simplify(node.of, depth + 1);
     return of === null ? null : { kind: "not", of };
   }
+  if (node.kind === "sealed") {
+    const of = simplify(node.of, depth + 1);
+    const reaches = of?.kind === "raw" || (of?.kind === "and" && of.of.some(({ kind }) => kind === "raw"));
+    return of !== null && reaches ? { kind: "sealed", of } : of;
+  }
   if (node.kind !== "and" && node.kind !== "or") return node;
   const kept: Node[] = [];
   for (const child of node.of) {
@@ -203,6 +213,8 @@ function render(node: Node, binder: Binder): string {
         .join(` ${node.kind} `);
     case "not":
       return `not (${render(node.of, binder)})`;
+    case "sealed":
+      return `(${render(node.of, binder)})`;
     case "raw":
       return node.raw.render(binder);
     case "null":

@@ -4,7 +4,7 @@
  * chain always gives the same text, so the server's plan cache knows it again.
  */
 
-import { type Condition, conditionOf, either, isPlainObject, renderAll } from "./condition.ts";
+import { type Condition, conditionOf, either, isPlainObject, renderAll, sealed } from "./condition.ts";
 import { refuse } from "./error.ts";
 import { Aliased, aggregateText, Binder, Expr, Inc, pathName, Raw, simpleName } from "./expression.ts";
 import type { AggregateText, Document, FieldName, FilterValue, LooseFields, Patch, Picked, Row } from "./schema.ts";
@@ -224,6 +224,11 @@ export class Query<F, R = Row<F>> {
   orWhere<N extends FieldName<F>>(field: N, operator: "has", value: unknown): Query<F, R>;
   orWhere(...args: readonly unknown[]): Query<F, R> {
     return this.#with({ conditions: [either(this.#state.conditions, conditionOf(args))] });
+  }
+
+  /** As `where`, for a chain of somebody else's: what it holds so far stays together, whatever a `raw` in it says. */
+  restrict(condition: Condition | Raw): Query<F, R> {
+    return this.#with({ conditions: [sealed(this.#state.conditions), conditionOf([condition])] });
   }
 
   /** The keys of the groups: fields, paths, `bucket(...)`, or the name of a column. */

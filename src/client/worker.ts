@@ -262,7 +262,8 @@ export class Worker<F = LooseFields> {
     const { leaseMs, idempotencyKeys } = this.#options;
     const token = `${this.name}:${++this.#claims}`;
     const owner = this.#options.owner ?? token;
-    const due = this.#query().where(raw("run_at <= now()"));
+    // Restricted, so that no filter of the user's can reach a job that is leased.
+    const due = this.#query().restrict(raw("run_at <= now()"));
     const ordered = (due.ordered ? due : due.order(raw("run_at"))).limit(limit) as unknown as Query<LooseFields>;
     const patch = { owner, run_at: expr("now() + ?", leaseMs), attempts: inc(1) };
     return {

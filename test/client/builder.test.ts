@@ -212,6 +212,23 @@ describe("beyond the vectors", () => {
     }
   });
 
+  test("restrict keeps what a raw says from reaching over it", () => {
+    const due = raw("run_at <= now()");
+    const text = (chain: ReturnType<typeof from>): string => chain.restrict(due).toFenecQL()[0];
+    expect(text(from("jobs"))).toBe("get jobs where run_at <= now()");
+    expect(text(from("jobs").where({ a: 1, b: 2 }))).toBe("get jobs where a = $1 and b = $2 and run_at <= now()");
+    expect(text(from("jobs").where("a", 1).orWhere("b", 2))).toBe(
+      "get jobs where (a = $1 or b = $2) and run_at <= now()",
+    );
+    expect(text(from("jobs").where(raw("a = 1 or b = 2")))).toBe("get jobs where (a = 1 or b = 2) and run_at <= now()");
+    expect(text(from("jobs").where("c", 3).where(raw("a = 1 or b = 2")))).toBe(
+      "get jobs where (c = $1 and a = 1 or b = 2) and run_at <= now()",
+    );
+    expect(text(from("jobs").where(raw("a = 1")).orWhere(raw("b = 2")))).toBe(
+      "get jobs where (a = 1 or b = 2) and run_at <= now()",
+    );
+  });
+
   test("names that are properties of every object are names like others", () => {
     const row = JSON.parse('{"__proto__": 1, "constructor": 2, "toString": 3}') as Readonly<Record<string, unknown>>;
     expect(from("constructor").toInsert(row)).toEqual([

@@ -1,5 +1,13 @@
 import { describe, expect, test } from "bun:test";
-import { connect, type JobContext, JobError, type Row, type WorkerOptions, worker } from "../../src/client/index.ts";
+import {
+  connect,
+  type JobContext,
+  JobError,
+  type Row,
+  raw,
+  type WorkerOptions,
+  worker,
+} from "../../src/client/index.ts";
 import { FakeQueue } from "./fake_queue.ts";
 import { ManualClock, settled } from "./manual_clock.ts";
 
@@ -106,6 +114,17 @@ describe("claiming", () => {
     });
     expect(works.name).toMatch(/^mail-[0-9a-f]{12}$/);
     expect(owners).toEqual([`${works.name}:1`, `${works.name}:2`, `${works.name}:3`]);
+    await works.stop();
+  });
+
+  test("a filter of the user's cannot reach what is leased", async () => {
+    const { clock, queue, jobs } = setUp();
+    const works = worker(jobs.where(raw("owner = ? or owner is null", "a")), () => undefined, { clock });
+    works.on("error", () => undefined);
+    await settled();
+    expect(queue.sent[0]?.statements[0]?.query).toContain(
+      " where (owner = $4 or owner is null) and run_at <= now() order ",
+    );
     await works.stop();
   });
 

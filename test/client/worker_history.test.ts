@@ -141,6 +141,6 @@ async function history(seed: number): Promise<void> {
 
 test("random histories", async () => {
   const first = Number(process.env["FENEC_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
-  const count = Number(process.env["FENEC_HISTORIES"] ?? (process.env["FENEC_SEED"] === undefined ? 40 : 1));
+  const count = Number(process.env["FENEC_HISTORIES"] ?? (process.env["FENEC_SEED"] === undefined ? 20 : 1));
   for (let n = 0; n < count; n++) await history(first + n);
 }, 600_000);
