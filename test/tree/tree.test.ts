@@ -221,6 +221,39 @@ describe("shape", () => {
     });
   });
 
+  test(
+    "runs taken out and put back anywhere",
+    () => {
+      withRandom((random) => {
+        const universe = 8_000;
+        for (const fanout of [4, 16, 24, FANOUT]) {
+          const tree = new Tree<number | null, RowOf>("number", fanout);
+          let held: number[] = [];
+          for (let round = 0; round < 60 * LONG; round++) {
+            const from = random.below(universe);
+            const to = from + random.pick([1, 10, 100, 1_000, universe]);
+            const putIn = held.length < universe / 2 ? random.chance(0.6) : random.chance(0.3);
+            const inside = (key: number): boolean => key >= from && key < to;
+            const has = new Set(held);
+            const run: number[] = [];
+            for (let key = from; key < Math.min(to, universe); key++) if (has.has(key) !== putIn) run.push(key);
+            const order = random.below(3);
+            if (order === 1) run.reverse();
+            if (order === 2) run.sort(() => random.next() - 0.5);
+            for (const key of run) {
+              if (putIn) tree.insert(key, [key]);
+              else tree.remove(key, key);
+            }
+            held = putIn ? [...held, ...run].sort((a, b) => a - b) : held.filter((key) => !inside(key));
+            tree.check();
+            expect(collect(Infinity, (visit) => tree.ascendRange(0, universe, visit))).toEqual(held);
+          }
+        }
+      });
+    },
+    LONG * 20_000,
+  );
+
   test("a queue's life leaves no more nodes than its rows need", () => {
     const tree = grown(5_000, (i) => i);
     const fresh = tree.nodes;
