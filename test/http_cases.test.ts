@@ -2,8 +2,8 @@
 
 import { afterAll, describe, setDefaultTimeout, test } from "bun:test";
 import { groupsOf, readCases, textOf } from "./harness/case_file.ts";
-import { runHttpCase } from "./harness/http_case.ts";
-import { PATIENCE_MS, Spares } from "./harness/server.ts";
+import { canShare, runHttpCase } from "./harness/http_case.ts";
+import { PATIENCE_MS, Shared, Spares } from "./harness/server.ts";
 
 setDefaultTimeout(PATIENCE_MS);
 
@@ -24,16 +24,19 @@ const NOT_BUILT: ReadonlySet<string> = new Set([
   "idempotency: keys are each subject's own; a token with none is refused",
 ]);
 
-const spares = new Spares({ flags: ["--in-memory"] });
+const fresh = new Spares({ flags: ["--in-memory"] });
+const shared = new Shared({ flags: ["--in-memory"] });
 
-afterAll(() => spares.close());
+afterAll(async () => {
+  await Promise.all([fresh.close(), shared.close()]);
+});
 
 for (const [group, cases] of groupsOf(readCases("http.jsonl"))) {
   describe(group, () => {
     for (const one of cases) {
       const name = textOf(one, "name");
       const declare = NOT_BUILT.has(group) || NOT_BUILT.has(`${group}: ${name}`) ? test.todo : test;
-      declare(name, () => runHttpCase(one, spares));
+      declare(name, () => runHttpCase(one, canShare(one) ? shared : fresh));
     }
   });
 }

@@ -15,7 +15,7 @@ import {
 import { EventStream } from "./event_stream.ts";
 import { Digits, difference, type Exact, isList, isMembers, readExact, writeExact } from "./exact_json.ts";
 import { stepsOf } from "./language_case.ts";
-import { Scratch, Server, type Spares, startRefused } from "./server.ts";
+import { type Pool, Scratch, Server, startRefused } from "./server.ts";
 import { signToken } from "./token.ts";
 import type { Answer, Exchange, Request } from "./wire.ts";
 
@@ -26,10 +26,15 @@ const AWAIT_MS = 35_000;
 const HOUR_S = 3_600;
 const NONE: Members = new Map();
 
-/** Throws with the step and what was answered where the case does not hold. `spares` are open servers in memory. */
-export async function runHttpCase(one: Members, spares: Spares): Promise<void> {
+/** Whether a server that ran other cases will do: keys of requests outlive the collections they wrote to. */
+export function canShare(one: Members): boolean {
+  return !one.has("server") && !writeExact(one).includes("Idempotency-Key");
+}
+
+/** Throws with the step and what was answered where the case does not hold. `pool` has open servers in memory. */
+export async function runHttpCase(one: Members, pool: Pool): Promise<void> {
   using scratch = new Scratch();
-  const run = new HttpCase(one, scratch.path);
+  const run = new HttpCase(one, scratch.path, pool);
   if (one.get("start_fails") === true) {
     const { status, words } = await startRefused({ flags: run.flags(run.settings) });
     if (status === null) throw new Error("the server started, and was to refuse");
@@ -37,8 +42,9 @@ export async function runHttpCase(one: Members, spares: Spares): Promise<void> {
     await run.provePolicy();
     return;
   }
+  let well = false;
   try {
-    await run.begin(spares);
+    await run.begin();
     for (const [index, step] of stepsOf(one).entries()) {
       try {
         await run.step(step);
@@ -47,8 +53,9 @@ export async function runHttpCase(one: Members, spares: Spares): Promise<void> {
         throw new Error(`step ${index}, ${writeExact(step).slice(0, 600)}\n  ${words}`);
       }
     }
+    well = true;
   } finally {
-    await run.end();
+    await run.end(well);
   }
 }
 
@@ -56,6 +63,7 @@ class HttpCase {
   readonly settings: Members;
   readonly #case: Members;
   readonly #directory: string;
+  readonly #pool: Pool;
   readonly #values = new Map<string, string>();
   readonly #sentAt = new Map<string, number>();
   readonly #held = new Map<string, Exchange>();
@@ -63,27 +71,31 @@ class HttpCase {
   #primary: Server | undefined;
   #replica: Server | undefined;
 
-  constructor(one: Members, directory: string) {
+  constructor(one: Members, directory: string, pool: Pool) {
+    this.#pool = pool;
     this.#case = one;
     this.#directory = directory;
     this.#values.set("tmp", directory);
     this.settings = optionalMembers(one, "server") ?? NONE;
   }
 
-  async begin(spares: Spares): Promise<void> {
+  async begin(): Promise<void> {
     if (this.#case.has("setup_offline")) await this.#setUpOffline();
-    this.#primary =
-      this.settings.size === 0 ? await spares.take() : await Server.start({ flags: this.flags(this.settings) });
+    const own = this.settings.size > 0;
+    this.#primary = own ? await Server.start({ flags: this.flags(this.settings) }) : await this.#pool.take();
     this.#values.set("primary", this.#primary.url);
     const replica = optionalMembers(this.settings, "replica");
     if (replica !== undefined) this.#replica = await Server.start({ flags: this.flags(replica) });
     await setUp(this.#primary, textsOf(this.#case, "setup"), this.#bearer("root"));
   }
 
-  async end(): Promise<void> {
+  async end(well: boolean): Promise<void> {
     for (const stream of this.#streams.values()) stream.close();
     for (const exchange of this.#held.values()) exchange.drop();
-    await Promise.all([this.#primary?.kill(), this.#replica?.kill()]);
+    await this.#replica?.kill();
+    if (this.#primary === undefined) return;
+    if (this.settings.size > 0) await this.#primary.kill();
+    else await this.#pool.giveBack(this.#primary, well);
   }
 
   /** The command line for a server of the case. */

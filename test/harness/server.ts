@@ -188,8 +188,15 @@ function queryRequest(text: string, params: readonly unknown[] | string, headers
   return { method: "POST", path: "/query", headers, body: `{"query":${JSON.stringify(text)},"params":${list}}` };
 }
 
+/** Where a test gets a server, and gives it back: `well` says whether it may still be trusted. */
+export interface Pool {
+  take(): Promise<Server>;
+  giveBack(server: Server, well: boolean): Promise<void>;
+  close(): Promise<void>;
+}
+
 /** Servers started ahead of the test that will want one, each used once: a start overlaps with the test before it. */
-export class Spares {
+export class Spares implements Pool {
   readonly #options: StartOptions;
   #next: Promise<Server> | undefined;
 
@@ -204,10 +211,40 @@ export class Spares {
     return server;
   }
 
+  giveBack(server: Server): Promise<void> {
+    return server.kill();
+  }
+
   async close(): Promise<void> {
     const spare = await this.#next?.catch(() => undefined);
     this.#next = undefined;
     await spare?.kill();
+  }
+}
+
+/** One server for test after test, its collections dropped between them; another one after a test that failed. */
+export class Shared implements Pool {
+  readonly #options: StartOptions;
+  #server: Server | undefined;
+
+  constructor(options: StartOptions) {
+    this.#options = options;
+  }
+
+  async take(): Promise<Server> {
+    this.#server ??= await Server.start(this.#options);
+    return this.#server;
+  }
+
+  async giveBack(server: Server, well: boolean): Promise<void> {
+    if (well) return await server.dropAll();
+    this.#server = undefined;
+    await server.kill();
+  }
+
+  async close(): Promise<void> {
+    await this.#server?.kill();
+    this.#server = undefined;
   }
 }
 

@@ -5,7 +5,7 @@
  * Right: a claim chooses all its rows before it writes the first, so whatever the lease is no job is twice in one answer.
  */
 
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { afterAll, beforeAll, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { PATIENCE_MS } from "../harness/server.ts";
 import { idsOf, jobsOf, type Queue, startOnTestClock } from "./queue.ts";
 
@@ -14,7 +14,14 @@ setDefaultTimeout(PATIENCE_MS);
 const LIMITS = [1, 2, 4, 100, 9_999];
 const LEASES_MS = [0, -1_000];
 
-async function claimTwice(queue: Queue, limit: number, leaseMs: number): Promise<void> {
+let queue: Queue;
+beforeAll(async () => {
+  queue = await startOnTestClock();
+});
+beforeEach(() => queue.renew());
+afterAll(() => queue.server.kill());
+
+async function claimTwice(limit: number, leaseMs: number): Promise<void> {
   const attempts = new Map<number, number>();
   for (const round of [1, 2]) {
     const claimed = await queue.claim(`w:${round}`, limit, leaseMs);
@@ -31,15 +38,13 @@ async function claimTwice(queue: Queue, limit: number, leaseMs: number): Promise
 for (const limit of LIMITS) {
   for (const leaseMs of LEASES_MS) {
     test(`limit ${limit}, a lease of ${leaseMs} ms`, async () => {
-      await using queue = await startOnTestClock();
       for (const payload of ['"a"', '"b"', '"c"']) await queue.put(payload);
-      await claimTwice(queue, limit, leaseMs);
+      await claimTwice(limit, leaseMs);
     });
   }
 }
 
 test("a row that moves ahead of the walk within its own index is not met again", async () => {
-  await using queue = await startOnTestClock();
   for (const payload of ['"a"', '"b"', '"c"']) await queue.put(payload);
   const set = "set jobs {attempts: attempts + 1, run_at: run_at + 1} order run_at limit 9 returning *";
   expect(jobsOf(await queue.server.run(set)).map(({ id, attempts }) => [id, attempts])).toEqual([

@@ -6,11 +6,11 @@
  * Right: the held claim is answered in the millisecond the job comes due, with no other traffic.
  */
 
-import { expect, setDefaultTimeout } from "bun:test";
+import { expect, setDefaultTimeout, test } from "bun:test";
 import { readExact } from "../harness/exact_json.ts";
 import { PATIENCE_MS } from "../harness/server.ts";
 import type { Exchange } from "../harness/wire.ts";
-import { type Job, jobsOf, startInMemory, startOnTestClock, testHeld } from "./queue.ts";
+import { type Job, jobsOf, startInMemory, startOnTestClock } from "./queue.ts";
 
 setDefaultTimeout(PATIENCE_MS);
 
@@ -20,7 +20,7 @@ async function jobsFrom(held: Exchange): Promise<readonly Job[]> {
   return jobsOf(readExact(body));
 }
 
-testHeld("a delayed job comes due", async () => {
+test("a delayed job comes due", async () => {
   await using queue = await startOnTestClock();
   await queue.server.run('put jobs {payload: "m", run_at: now() + 5000, attempts: 0}');
   const held = queue.hold("w:1", 1, 30_000, 12_000);
@@ -31,7 +31,7 @@ testHeld("a delayed job comes due", async () => {
   expect([job?.attempts, job?.owner, more.length]).toEqual([1, "w:1", 0]);
 });
 
-testHeld("a lease ends", async () => {
+test("a lease ends", async () => {
   await using queue = await startOnTestClock();
   await queue.put('"k"');
   expect((await queue.claim("w1:1", 1, 3_000)).length).toBe(1);
@@ -43,7 +43,7 @@ testHeld("a lease ends", async () => {
   expect([job?.attempts, job?.owner]).toEqual([2, "w2:1"]);
 });
 
-testHeld("on the wall clock, too, and within 50 ms", async () => {
+test("on the wall clock, too, and within 50 ms", async () => {
   await using queue = await startInMemory();
   const dueMs = Date.now() + 500;
   await queue.server.run('put jobs {payload: "m", run_at: $1, attempts: 0}', [dueMs]);

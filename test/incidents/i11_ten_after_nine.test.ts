@@ -6,7 +6,7 @@
  * falls, and still so after a crash and from a snapshot.
  */
 
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { afterAll, beforeAll, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { PATIENCE_MS, Scratch } from "../harness/server.ts";
 import { CREATE, idsOf, jobsOf, type Queue, startOnDisk, startOnTestClock } from "./queue.ts";
 
@@ -15,6 +15,13 @@ setDefaultTimeout(PATIENCE_MS);
 const PRIO = "create collection prio (n int, priority int @sorted, run_at timestamp @sorted, owner text, attempts int)";
 const PAST = '"2020-01-01T00:00:00Z"';
 const TWELVE = Array.from({ length: 12 }, (_, index) => index + 1);
+
+let queue: Queue;
+beforeAll(async () => {
+  queue = await startOnTestClock();
+});
+beforeEach(() => queue.renew());
+afterAll(() => queue.server.kill());
 
 async function putTwelve(queue: Queue, collection: string, document: string): Promise<void> {
   for (const _ of [1, 2]) await queue.server.run(`put ${collection} [${new Array(6).fill(document)}]`);
@@ -28,14 +35,12 @@ async function claimOneByOne(queue: Queue, collection: string, order: string): P
 }
 
 test("by time", async () => {
-  await using queue = await startOnTestClock();
   await putTwelve(queue, "jobs", `{run_at: ${PAST}, attempts: 0}`);
   expect(await claimOneByOne(queue, "jobs", "order run_at")).toEqual(TWELVE);
 });
 
 for (const order of ["order run_at desc", "", "order attempts", "order attempts - 1 desc"]) {
   test(`by ${order === "" ? "no order" : order.slice("order ".length)}`, async () => {
-    await using queue = await startOnTestClock();
     await putTwelve(queue, "jobs", `{run_at: ${PAST}, attempts: 1}`);
     expect(await claimOneByOne(queue, "jobs", order)).toEqual(TWELVE);
   });
@@ -43,7 +48,6 @@ for (const order of ["order run_at desc", "", "order attempts", "order attempts 
 
 for (const order of ["order priority", "order priority desc", "order priority desc, run_at"]) {
   test(`by ${order.slice("order ".length)}`, async () => {
-    await using queue = await startOnTestClock();
     await queue.server.run(PRIO);
     await putTwelve(queue, "prio", `{priority: 5, run_at: ${PAST}, attempts: 0}`);
     expect(await claimOneByOne(queue, "prio", order)).toEqual(TWELVE);
@@ -57,18 +61,17 @@ for (const [how, before] of [
   test(`after ${how}`, async () => {
     using scratch = new Scratch();
     {
-      await using queue = await startOnDisk(scratch.path);
-      await queue.server.run(CREATE);
-      await putTwelve(queue, "jobs", `{run_at: ${PAST}, attempts: 0}`);
-      for (const statement of before) await queue.server.run(statement);
+      await using stored = await startOnDisk(scratch.path);
+      await stored.server.run(CREATE);
+      await putTwelve(stored, "jobs", `{run_at: ${PAST}, attempts: 0}`);
+      for (const statement of before) await stored.server.run(statement);
     }
-    await using queue = await startOnDisk(scratch.path);
-    expect(await claimOneByOne(queue, "jobs", "order run_at")).toEqual(TWELVE);
+    await using stored = await startOnDisk(scratch.path);
+    expect(await claimOneByOne(stored, "jobs", "order run_at")).toEqual(TWELVE);
   });
 }
 
 test("a thousand by sevens", async () => {
-  await using queue = await startOnTestClock();
   const documents = new Array(1_000).fill(`{run_at: ${PAST}, attempts: 0}`);
   await queue.server.run(`put jobs [${documents}]`);
   const ids: number[] = [];

@@ -1,12 +1,8 @@
 /** The queue all incidents are about, and its statements as calls. */
 
-import { test } from "bun:test";
 import { Digits, type Exact, isList, isMembers, writeExact } from "../harness/exact_json.ts";
 import { Server } from "../harness/server.ts";
 import type { Answer, Exchange } from "../harness/wire.ts";
-
-/** For what needs claims that are held: becomes `test` with them. */
-export const testHeld = test;
 
 export const CREATE =
   "create collection jobs (payload json, run_at timestamp @sorted, owner text, attempts int, error text)";
@@ -43,6 +39,12 @@ export class Queue implements AsyncDisposable {
   static async create(server: Server): Promise<Queue> {
     await server.run(CREATE);
     return new Queue(server);
+  }
+
+  /** Takes all there is away, and makes the queue anew. */
+  async renew(): Promise<void> {
+    await this.server.dropAll();
+    await this.server.run(CREATE);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
