@@ -61,17 +61,19 @@ export function planGet(planning: Planning, asked: GetStatement): Plan & { reado
 }
 
 /** An inner read: exactly one column, its nulls dropped, its values counted. */
-function planInner(planning: Planning, get: GetStatement): InnerGet {
+function planInner(planning: Planning, asked: GetStatement): InnerGet {
   const level = planning.level + 1;
   if (level > INNER_GET_LEVELS) {
     throw new Refusal("limit_passed", `\`in (get ...)\` goes ${INNER_GET_LEVELS} levels deep at most`);
   }
-  if (get.count) throw new Refusal("bad_clause", "an inner get answers a column, not count: select one");
-  if (get.require !== null) throw new Refusal("bad_clause", "an inner get takes no require");
-  const [item] = get.select;
-  if (get.select.length !== 1 || item === undefined || item.kind === "star") {
+  if (asked.count) throw new Refusal("bad_clause", "an inner get answers a column, not count: select one");
+  if (asked.require !== null) throw new Refusal("bad_clause", "an inner get takes no require");
+  const [item] = asked.select;
+  if (asked.select.length !== 1 || item === undefined || item.kind === "star") {
     throw new Refusal("bad_clause", "an inner get selects exactly one column");
   }
+  // Nobody is shown the column, so it needs no name.
+  const get: GetStatement = { ...asked, select: [{ ...item, as: item.text }] };
   const table = tableOf(planning, get.collection);
   const where = readWhere(planning, table, get.where);
   const read = new Read({ ...planning, level }, table, { ...get, where });

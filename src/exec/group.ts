@@ -6,12 +6,12 @@ import { printExpr } from "../lang/print.ts";
 import { partsOf, someNode } from "../lang/walk.ts";
 import type { Env } from "../plan/env.ts";
 import {
-  AGGREGATES,
   type AggregateSpec,
   type Compiled,
   type Counters,
   ExpressionCompiler,
   type InnerGet,
+  isAggregate,
   type Test,
   truth,
 } from "../plan/expression.ts";
@@ -20,7 +20,7 @@ import type { Table } from "../store/table.ts";
 import { compareValues, identity } from "../value/order.ts";
 import type { Row, Value } from "../value/value.ts";
 import { type Accumulator, accumulatorOf } from "./aggregate.ts";
-import { type Column, columnOf, RowWriter } from "./render.ts";
+import { type Column, columnOf, nameOf, RowWriter } from "./render.ts";
 
 type Item = SelectItem & { readonly kind: "item" };
 
@@ -60,7 +60,7 @@ export class Grouping {
     const compiler = new ExpressionCompiler({ ...plain, aggregates: true }, counters, planInner);
     const columns = new Map<string, Compiled>();
     this.columns = items.map((item) => {
-      const name = item.as ?? item.text;
+      const name = nameOf(item);
       if (columns.has(name)) {
         throw new Refusal("bad_clause", `two columns are called \`${name}\`: give one another name by \`as\``);
       }
@@ -174,10 +174,6 @@ function keyText(value: Value): string {
 /** Whether any aggregate is asked for. */
 export function hasAggregate(root: Expr): boolean {
   return someNode(root, isAggregate);
-}
-
-function isAggregate(expr: Expr): boolean {
-  return expr.kind === "call" && (AGGREGATES.has(expr.name) || expr.star || expr.distinct);
 }
 
 /** Outside aggregates, only group keys (and, where given, columns of the list) can be read of a group. */

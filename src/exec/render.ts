@@ -1,8 +1,10 @@
 /** Rows as json text, straight from their cells: a claim's answer is written, not built and then turned into text. */
 
-import type { SelectItem } from "../lang/ast.ts";
+import { Refusal } from "../base/refusal.ts";
+import type { Expr, SelectItem } from "../lang/ast.ts";
+import { partsOf } from "../lang/walk.ts";
 import type { Env } from "../plan/env.ts";
-import { type Compiled, type ExpressionCompiler, type FieldRef, fieldRef } from "../plan/expression.ts";
+import { type Compiled, type ExpressionCompiler, type FieldRef, fieldRef, isAggregate } from "../plan/expression.ts";
 import type { Table } from "../store/table.ts";
 import { jsonPathText, jsonString, valueToJson } from "../value/json.ts";
 import { cellJson } from "../value/render.ts";
@@ -62,9 +64,20 @@ export function columnsOf(table: Table, items: readonly SelectItem[], compiler: 
   };
   for (const item of items) {
     if (item.kind === "star") for (const column of everyColumn(table)) add(column);
-    else add(columnOf(item.as ?? item.text, compiler.compile(item.expr)));
+    else add(columnOf(nameOf(item), compiler.compile(item.expr)));
   }
   return [...columns.values()];
+}
+
+/** A field, a path and an aggregate of one are called by their text; anything else has to be given a name. */
+export function nameOf(item: SelectItem & { readonly kind: "item" }): string {
+  if (item.as !== null || namesItself(item.expr)) return item.text;
+  throw new Refusal("bad_clause", `the column \`${item.text}\` is an expression: give it a name by \`as\``);
+}
+
+function namesItself(expr: Expr): boolean {
+  if (expr.kind === "path") return true;
+  return isAggregate(expr) && partsOf(expr).every((part) => part.kind === "path");
 }
 
 export function columnOf(name: string, compiled: Compiled): Column {

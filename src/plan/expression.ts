@@ -503,6 +503,10 @@ export function reader(ref: FieldRef): Eval {
   }
 }
 
+export function isAggregate(expr: Expr): boolean {
+  return expr.kind === "call" && (AGGREGATES.has(expr.name) || expr.star || expr.distinct);
+}
+
 export function isExpired(cell: Cell, ttlMs: number, now: number): boolean {
   return cell !== null && (cell as number) <= now - ttlMs;
 }
