@@ -126,23 +126,20 @@ class Read {
     if (this.#grouping !== null) {
       const groups = this.#groups(env);
       if (get.count) return rows(`[{"count":${groups.length}}]`, 1);
-      this.#require(groups.length);
-      return rows(this.#grouping.json(groups, env), groups.length);
+      return this.#answer(this.#grouping.json(groups, env), groups.length);
     }
     if (get.count) return rows(`[{"count":${this.pick.count(env).count}}]`, 1);
     const writer = this.#writer as RowWriter;
     if (this.#near !== null) {
       const page = this.#near(env);
-      this.#require(page.rows.length);
       const texts = page.rows.map((row, at) => {
         const text = writer.row(row, env).slice(0, -1);
         return `${text},"_score":${doubleJson(Math.fround(page.metres[at] as number))}}`;
       });
-      return rows(`[${texts.join(",")}]`, texts.length);
+      return this.#answer(`[${texts.join(",")}]`, texts.length);
     }
     const picked = this.pick.run(env).rows;
-    this.#require(picked.length);
-    return rows(writer.rows(picked, env), picked.length);
+    return this.#answer(writer.rows(picked, env), picked.length);
   }
 
   /** The values of the one column, distinct, without nulls. */
@@ -200,9 +197,11 @@ class Read {
     return groups.slice(offset, offset + limit);
   }
 
-  #require(count: number): void {
+  /** A `require` that is not met is the last refusal there can be. */
+  #answer(text: string, count: number): Result {
     const wanted = this.#get.require;
     if (wanted !== null && count !== wanted) throw unmet("get", this.#get.collection, count, wanted);
+    return rows(text, count);
   }
 
   #nearest(

@@ -3,9 +3,9 @@
 import { Refusal } from "../base/refusal.ts";
 import type { Assignment } from "../lang/ast.ts";
 import type { Env } from "../plan/env.ts";
-import { type Eval, type ExpressionCompiler, fieldRef } from "../plan/expression.ts";
+import { type Eval, type ExpressionCompiler, fieldRef, memberJson } from "../plan/expression.ts";
 import type { Table } from "../store/table.ts";
-import { jsonPathSet, tooDeep, valueToJson } from "../value/json.ts";
+import { jsonPathSet, tooDeep } from "../value/json.ts";
 import { fitCell } from "../value/types.ts";
 import type { Cell, FieldType, Row } from "../value/value.ts";
 
@@ -56,7 +56,7 @@ export class Patch {
       for (let at = 0; at < steps.length; at++) {
         const step = steps[at] as Step;
         if (step.keys.length > 0) {
-          written[step.slot] = setPath(written[step.slot] as string | null, step, valueToJson(step.eval(row, env)));
+          written[step.slot] = setPath(written[step.slot] as string | null, step, memberJson(step.eval(row, env)));
           continue;
         }
         let cell = fitted[at];

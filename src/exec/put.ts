@@ -4,9 +4,9 @@ import { ID_MAX } from "../base/limits.ts";
 import { Refusal } from "../base/refusal.ts";
 import type { Document, PutStatement } from "../lang/ast.ts";
 import type { Env } from "../plan/env.ts";
-import { type Eval, type ExpressionCompiler, fieldRef, unknownField } from "../plan/expression.ts";
+import { type Eval, type ExpressionCompiler, fieldRef, memberJson, unknownField } from "../plan/expression.ts";
 import type { Table } from "../store/table.ts";
-import { jsonPathSet, listValues, objectEntries, tooDeep, valueToJson } from "../value/json.ts";
+import { jsonPathSet, listValues, objectEntries, tooDeep } from "../value/json.ts";
 import { fitCell } from "../value/types.ts";
 import { type Cell, type FieldType, Json, kindWords, type Row, type Value } from "../value/value.ts";
 import { Draft } from "./draft.ts";
@@ -17,7 +17,7 @@ import { insertGuard, updateGuard, updateWhere } from "./rules.ts";
 import { tableOf } from "./table_of.ts";
 
 /** Documents as rows: null for an id they do not name, undefined for a field they leave out. */
-type Documents = (env: Env) => Iterable<Row>;
+type Documents = (env: Env) => readonly Row[];
 
 export function planPut(planning: Planning, statement: PutStatement): Plan {
   const table = tableOf(planning, statement.collection);
@@ -50,17 +50,18 @@ export function planPut(planning: Planning, statement: PutStatement): Plan {
             update?.(holder, written, env);
             return written;
           };
+    const rows = documents(env);
+    // Every document is seen to fit before any is told that its values are taken.
+    for (const [at, document] of rows.entries()) inDocument(many ? at : null, () => complete(document, env));
     let count = 0;
-    let at = 0;
-    for (const document of documents(env)) {
-      inDocument(many ? at : null, () => complete(document, env));
-      at++;
+    for (const document of rows) {
       if (writeDocument(statement, draft, document, setHolder)) count++;
     }
+    const change = draft.change(planning.rules !== null);
     if (statement.require !== null && count !== statement.require) {
       throw unmet(statement.insert ? "insert" : "put", statement.collection, count, statement.require);
     }
-    return affected(count, draft.change(planning.rules !== null));
+    return affected(count, change);
   };
   return {
     verb: statement.insert ? "insert" : "put",
@@ -161,7 +162,7 @@ function writtenOut(table: Table, documents: readonly Document[], compiler: Expr
 }
 
 function pathCell(cell: string | null, step: Slot, value: Value): string {
-  const text = jsonPathSet(cell, step.keys, valueToJson(value));
+  const text = jsonPathSet(cell, step.keys, memberJson(value));
   if (tooDeep(text)) throw new Refusal("too_deep", `\`${step.name}\` would nest too deep`);
   return text;
 }
@@ -211,8 +212,8 @@ function inDocument<T>(at: number | null, work: () => T): T {
 function idOf(value: Value): number | null {
   const id = fitCell({ kind: "int" }, value, "`id`");
   if (id === null) return null;
-  if (typeof id === "number" && Math.abs(id) < ID_MAX) return id;
-  throw new Refusal("bad_value", `an id is a whole number within ${ID_MAX}, and ${String(id)} is not`);
+  if (typeof id === "number" && id >= 0 && id < ID_MAX) return id;
+  throw new Refusal("bad_value", `an id is a whole number from 0 to ${ID_MAX - 1}, and ${String(id)} is not`);
 }
 
 function requiredOf(table: Table): readonly { readonly slot: number; readonly name: string }[] {

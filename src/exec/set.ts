@@ -31,7 +31,6 @@ export function planSet(planning: Planning, statement: SetStatement): Plan {
   const { cid } = table;
   const run = (env: Env): Result => {
     const picked = pick.run(env).rows;
-    require(statement, picked.length);
     const write = patch.begin(env);
     const written: Row[] = new Array(picked.length);
     let change: Op[] = new Array(picked.length);
@@ -50,7 +49,7 @@ export function planSet(planning: Planning, statement: SetStatement): Plan {
       );
       change = [...gone, ...change];
     }
-    return answer(writer, written, env, change);
+    return answer(statement, writer, written, env, change);
   };
   // What a claim writes parts no line, but where the rules judge rows as written it does.
   const written = also === null ? "" : JSON.stringify(statement.patch.map((each) => [each.field, each.keys]));
@@ -70,9 +69,8 @@ export function planDel(planning: Planning, statement: DelStatement): Plan {
   const { cid } = table;
   const run = (env: Env): Result => {
     const picked = pick.run(env).rows;
-    require(statement, picked.length);
     const change: Op[] = picked.map((row) => ({ op: "del", cid, id: row[0] as number }));
-    return answer(writer, picked, env, change);
+    return answer(statement, writer, picked, env, change);
   };
   const line = (env: Env): string => lineOf(table, where, statement.order, env);
   return planOf(planning, "del", table, pick, line, run);
@@ -113,15 +111,20 @@ function returningOf(table: Table, returning: Returning | null, compiler: Expres
   return new RowWriter(returning.kind === "all" ? everyColumn(table) : columnsOf(table, returning.items, compiler));
 }
 
-function require(statement: SetStatement | DelStatement, count: number): void {
-  if (statement.require !== null && count !== statement.require) {
-    throw unmet(statement.kind, statement.collection, count, statement.require);
+/** The answer of rows written; a `require` that is not met is the last refusal there can be. */
+function answer(
+  statement: SetStatement | DelStatement,
+  writer: RowWriter | null,
+  rows: readonly Row[],
+  env: Env,
+  change: readonly Op[],
+): Result {
+  const text = writer === null ? "" : writer.rows(rows, env);
+  if (statement.require !== null && rows.length !== statement.require) {
+    throw unmet(statement.kind, statement.collection, rows.length, statement.require);
   }
-}
-
-function answer(writer: RowWriter | null, rows: readonly Row[], env: Env, change: readonly Op[]): Result {
   if (writer === null) return affected(rows.length, change);
-  return { kind: "rows", text: writer.rows(rows, env), count: rows.length, change };
+  return { kind: "rows", text, count: rows.length, change };
 }
 
 function planOf(

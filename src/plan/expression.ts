@@ -160,7 +160,7 @@ export class ExpressionCompiler {
         return this.#derived(
           entries.map((entry) => entry.value),
           (row, env) => {
-            const members = entries.map((entry) => entry.key + valueToJson(entry.value.eval(row, env)));
+            const members = entries.map((entry) => entry.key + memberJson(entry.value.eval(row, env)));
             return new Json(`{${members.join(",")}}`);
           },
         );
@@ -442,6 +442,17 @@ export class Counters {
   sees(index: number): void {
     if (index < LIFTED_BASE && index >= this.params) this.params = index + 1;
   }
+}
+
+/** A value as a part of json. Bytes are none, alone or in a list. */
+export function memberJson(value: Value): string {
+  if (holdsBytes(value)) throw new Refusal("bad_value", "json holds no bytes");
+  return valueToJson(value);
+}
+
+/** Lists nest no deeper than the expression they come from. */
+function holdsBytes(value: Value): boolean {
+  return value instanceof Uint8Array || (Array.isArray(value) && value.some(holdsBytes));
 }
 
 /** The field a name means, or a 404 that knows the nearest name. */
