@@ -48,7 +48,7 @@ export function appOf(service: Service) {
   const app = new Elysia({ strictPath: true, normalize: false })
     .onError(({ error, code, request }) => {
       if (code === "NOT_FOUND") return service.answers.refusal(unknownRoute(request));
-      return service.failed(error);
+      return service.failed(error, request);
     })
     .post("/query", ({ request }) => answerQuery(service, request), UNREAD)
     .post("/batch", ({ request }) => answerBatch(service, request), UNREAD)

@@ -20,13 +20,12 @@ import { STREAM_LOOK_ROWS } from "../base/limits.ts";
 import { Refusal } from "../base/refusal.ts";
 import type { Clock, Scheduled } from "../clock/clock.ts";
 import type { EngineContract, RequestContext } from "../engine/contract.ts";
+import { IdSet } from "../obs/id_set.ts";
 import type { CollectionSchema } from "../schema/schema.ts";
-import type { Change } from "../store/change.ts";
 import { listValues } from "../value/json.ts";
 import { Json } from "../value/value.ts";
 import { EventStream } from "./event_stream.ts";
-import { IdSet } from "./id_set.ts";
-import { RecentChanges } from "./recent_changes.ts";
+import { type Change, RecentChanges } from "./recent_changes.ts";
 import type { StreamShape } from "./rest.ts";
 
 export class ChangeStreams {

@@ -25,7 +25,7 @@ export async function answerQuery(service: Service, request: Request): Promise<R
     const context = contextOf(request, who, body);
 
     const sentTag = request.headers.get("if-none-match");
-    if (sentTag !== null) return await answerTagged(service, data, statement, context, sentTag, startMs);
+    if (sentTag !== null) return await answerTagged(service, request, data, statement, context, sentTag, startMs);
 
     let outcome: Outcome;
     if (holdMs > 0 && data.hold !== null) {
@@ -38,13 +38,14 @@ export async function answerQuery(service: Service, request: Request): Promise<R
       }
       outcome = held;
     } else outcome = data.engine.query(text, statement.params, context);
+    service.audited(request, text, outcome);
     const durable = data.engine.durable();
     if (durable !== undefined) await durable;
     service.answered(outcome.isWrite ? "write" : "read", startMs, text);
     return answer(service, outcome);
   } catch (error) {
     if (text !== "") service.metrics.error(kindOf(text));
-    return service.failed(error);
+    return service.failed(error, request);
   }
 }
 
@@ -63,6 +64,7 @@ function answer(service: Service, outcome: Outcome): Response {
  */
 async function answerTagged(
   service: Service,
+  request: Request,
   data: Data,
   statement: BatchRequest,
   context: RequestContext,
@@ -70,7 +72,7 @@ async function answerTagged(
   startMs: number,
 ): Promise<Response> {
   const { engine } = data;
-  const last = engine.readTag(statement.text);
+  const last = engine.readTag(statement.text, context);
   const tag = last === undefined || context.scope !== null ? undefined : `"${last}"`;
   if (tag !== undefined && namesTag(sentTag, tag)) {
     await engine.durable();
@@ -78,6 +80,7 @@ async function answerTagged(
     return service.answers.other(304, null, { etag: tag });
   }
   const outcome = engine.query(statement.text, statement.params, context);
+  service.audited(request, statement.text, outcome);
   await engine.durable();
   service.answered(outcome.isWrite ? "write" : "read", startMs, statement.text);
   if (outcome.isWrite || last === undefined) return answer(service, outcome);
@@ -116,13 +119,16 @@ export async function answerBatch(service: Service, request: Request): Promise<R
       }
       outcome = held;
     } else outcome = data.engine.batch(requests, context);
+    if (service.audit !== null) {
+      for (const [at, one] of outcome.outcomes.entries()) service.audited(request, requests[at]?.text ?? "", one);
+    }
     const durable = data.engine.durable();
     if (durable !== undefined) await durable;
     service.answered(kind, startMs, requests[0]?.text ?? "");
     return batchAnswer(service, outcome);
   } catch (error) {
     if (read) service.metrics.error(kind);
-    return service.failed(error);
+    return service.failed(error, request);
   }
 }
 

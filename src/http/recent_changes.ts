@@ -4,7 +4,10 @@
  */
 
 import { RECENT_WRITES } from "../base/limits.ts";
-import type { Change } from "../store/change.ts";
+import type { ChangeObserver } from "../engine/contract.ts";
+
+/** What an observer of the engine is told. */
+export type Change = Parameters<ChangeObserver>[0];
 
 export class RecentChanges {
   readonly #seqs = new Float64Array(RECENT_WRITES);

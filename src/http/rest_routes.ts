@@ -73,7 +73,7 @@ export const answerChanges: Answerer = async (service, request, collection) => {
     service.listener?.timeout(request, 0);
     return service.answers.other(200, await streams.open(schema, shape, context, request.signal), EVENT_STREAM_HEADERS);
   } catch (error) {
-    return service.failed(error);
+    return service.failed(error, request);
   }
 };
 
@@ -107,7 +107,7 @@ function collectionRoute(kind: StatementKind, route: Route): Answerer {
       return service.answers.json(routed.status, routed.body(outcome), headers);
     } catch (error) {
       service.metrics.error(kind);
-      return service.failed(error);
+      return service.failed(error, request);
     }
   };
 }

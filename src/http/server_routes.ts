@@ -45,11 +45,10 @@ export const answerMetrics = route(async (service, _request, who) => {
   const data = service.open ?? service.data();
   const text = service.metrics.render({
     version: service.settings.version,
-    nowMs: service.clock.now(),
     connections: service.connections,
     streams: data.streams.count,
     store: data.engine.store,
-    queues: data.queues,
+    queues: await data.queues.read(() => service.clock.now()),
     seq: data.engine.seq,
     storageFailed: !data.engine.health().ok,
     held: data.hold ?? NOTHING_HELD,
@@ -107,7 +106,7 @@ function route(run: (service: Service, request: Request, who: Identity) => Promi
     try {
       return await run(service, request, await service.identity(request));
     } catch (error) {
-      return service.failed(error);
+      return service.failed(error, request);
     }
   };
 }

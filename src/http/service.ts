@@ -8,10 +8,11 @@
  *   connections there were are still run until the data is let go of, and then refused (503, `stopping`).
  */
 
+import type { Audit } from "../auth/audit.ts";
 import { AssertionFailure } from "../base/assert.ts";
 import { Refusal } from "../base/refusal.ts";
 import type { Clock, TestClock } from "../clock/clock.ts";
-import type { EngineContract } from "../engine/contract.ts";
+import type { EngineContract, Outcome } from "../engine/contract.ts";
 import type { Log } from "../obs/log.ts";
 import type { Metrics, StatementKind } from "../obs/metrics.ts";
 import { QueueGauges } from "../obs/queue_gauges.ts";
@@ -42,6 +43,8 @@ export interface Parts {
   readonly log: Log;
   readonly metrics: Metrics;
   readonly gate: Gate | null;
+  /** Told of refusals of 401 and 403, and of changes to collections. */
+  readonly audit: Audit | null;
   /** Ends the process: an assumption of the server is broken, and what it holds in memory cannot be trusted. */
   readonly broken: (failure: AssertionFailure) => void;
 }
@@ -64,6 +67,7 @@ export class Service {
   readonly log: Log;
   readonly metrics: Metrics;
   readonly gate: Gate | null;
+  readonly audit: Audit | null;
   readonly answers: Answers;
   /** Undefined until the app listens. */
   listener: Listener | undefined;
@@ -71,6 +75,8 @@ export class Service {
   #data: Data | undefined;
   #progress: () => number = () => 0;
   readonly #broken: (failure: AssertionFailure) => void;
+  /** Who sent what is being answered, for the audit. */
+  readonly #askers = new WeakMap<Request, Identity>();
 
   constructor(parts: Parts) {
     this.settings = parts.settings;
@@ -79,6 +85,7 @@ export class Service {
     this.log = parts.log;
     this.metrics = parts.metrics;
     this.gate = parts.gate;
+    this.audit = parts.audit;
     this.answers = new Answers(parts.settings.cors);
     this.#broken = parts.broken;
   }
@@ -141,7 +148,13 @@ export class Service {
   }
 
   identity(request: Request): Identity | Promise<Identity> {
-    return this.gate === null ? OPEN : this.gate.authorize(request);
+    const who = this.gate === null ? OPEN : this.gate.authorize(request);
+    if (this.audit === null) return who;
+    const noted = (identity: Identity): Identity => {
+      this.#askers.set(request, identity);
+      return identity;
+    };
+    return who instanceof Promise ? who.then(noted) : noted(who);
   }
 
   /** Counts a statement that was answered, and logs a slow one. */
@@ -154,9 +167,19 @@ export class Service {
     }
   }
 
+  /** Tells the audit of a statement that was run, where it was about a collection and not its rows. */
+  audited(request: Request, text: string, { kind, replayed, wrote }: Outcome): void {
+    if (this.audit === null || kind !== "message" || replayed === true) return;
+    this.audit.ran(request, this.#askers.get(request) ?? null, text, wrote > 0);
+  }
+
   /** The answer to a request that failed, whatever was thrown. */
-  failed(error: unknown): Response {
-    return this.answers.refusal(this.refusalOf(error));
+  failed(error: unknown, request: Request): Response {
+    const refusal = this.refusalOf(error);
+    if (this.audit !== null && (refusal.status === 401 || refusal.status === 403)) {
+      this.audit.refused(request, this.#askers.get(request) ?? null, refusal);
+    }
+    return this.answers.refusal(refusal);
   }
 
   refusalOf(error: unknown): Refusal {

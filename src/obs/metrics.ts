@@ -6,7 +6,7 @@
 import type { Store } from "../store/store.ts";
 import { Exposition } from "./exposition.ts";
 import { Histogram } from "./histogram.ts";
-import type { QueueGauges, QueueState } from "./queue_gauges.ts";
+import type { QueueState } from "./queue_gauges.ts";
 
 /** A statement that may write counts as a write, whether it wrote or not. A batch is one statement. */
 export type StatementKind = "read" | "write";
@@ -20,12 +20,11 @@ export interface HeldCounts {
 /** What stands at the moment of a scrape. */
 export interface MetricsSource {
   readonly version: string;
-  readonly nowMs: number;
   /** Requests being answered, held ones too. */
   readonly connections: number;
   readonly streams: number;
   readonly store: Store;
-  readonly queues: QueueGauges;
+  readonly queues: readonly QueueState[];
   readonly seq: number;
   readonly storageFailed: boolean;
   readonly held: HeldCounts;
@@ -89,7 +88,7 @@ export class Metrics {
     out.single("fenec_held_looks_total", "counter", "Looks of held requests for a job.", source.held.looks);
     out.single("fenec_held_runs_total", "counter", "Times a held request was run again.", source.held.runs);
     tables(out, source.store);
-    queues(out, source.queues.read(source.nowMs));
+    queues(out, source.queues);
     out.single("fenec_memory_bytes", "gauge", "Resident memory of the process.", process.memoryUsage.rss());
     out.family("fenec_build_info", "gauge", "1, under the version that runs.");
     out.sample("fenec_build_info", [["version", source.version]], 1);

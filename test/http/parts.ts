@@ -56,6 +56,7 @@ export class Asked {
       log: new Log((line) => this.lines.push(line)),
       metrics: new Metrics(START_MS),
       gate: options.gate ?? null,
+      audit: null,
       broken: (failure) => this.broken.push(failure),
     });
     if (options.engine !== null) this.service.ready(options.engine ?? memoryEngine(this.clock), options.hold ?? null);

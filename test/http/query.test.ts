@@ -200,7 +200,7 @@ describe("the entity tag of a read", () => {
   test("of a scoped token is a digest of what it was answered", async () => {
     const scoped: Identity = {
       kind: "scoped",
-      scope: { rules: { of: () => undefined }, claims: new Map(), expiresAtMs: Infinity },
+      scope: { rules: { of: () => undefined }, claims: new Map(), expiresAtMs: Infinity, subject: "", rights: "" },
     };
     const { engine, asked } = told({ gate: { authorize: () => scoped, whoami: () => "{}" } });
     engine.tag = 7;
@@ -362,7 +362,7 @@ describe("who asks", () => {
   test("a token held to rules sees no metrics and moves no clock", async () => {
     const scoped: Identity = {
       kind: "scoped",
-      scope: { rules: { of: () => undefined }, claims: new Map(), expiresAtMs: Infinity },
+      scope: { rules: { of: () => undefined }, claims: new Map(), expiresAtMs: Infinity, subject: "", rights: "" },
     };
     const { asked } = told({ gate: { authorize: () => scoped, whoami: (who) => `{"kind":"${who.kind}"}` } });
     expect((await asked.ask("GET", "/_metrics")).status).toBe(401);

@@ -3,7 +3,6 @@ import { Exposition } from "../../src/obs/exposition.ts";
 import { DURATION_BOUNDS, Histogram } from "../../src/obs/histogram.ts";
 import { Log } from "../../src/obs/log.ts";
 import { Metrics } from "../../src/obs/metrics.ts";
-import { QueueGauges } from "../../src/obs/queue_gauges.ts";
 import { Store } from "../../src/store/store.ts";
 
 /** A plain reader of the exposition format; throws on a line that is none. */
@@ -54,11 +53,10 @@ describe("metrics", () => {
     const samples = samplesOf(
       metrics.render({
         version: '1.2"3',
-        nowMs: 0,
         connections: 3,
         streams: 2,
         store,
-        queues: new QueueGauges(store),
+        queues: [{ collection: "q", ready: 1, delayed: 2, leased: 3, dead: 4, oldestReadySeconds: 1.5 }],
         seq: 7,
         storageFailed: true,
         held: { held: 1, looks: 5, runs: 4 },
@@ -80,6 +78,8 @@ describe("metrics", () => {
     expect(of("fenec_held_claims")).toBe(1);
     expect(of("fenec_held_looks_total")).toBe(5);
     expect(of("fenec_held_runs_total")).toBe(4);
+    expect(of('fenec_queue_oldest_ready_seconds{collection="q"}')).toBe(1.5);
+    expect(of('fenec_queue_leased{collection="q"}')).toBe(3);
     expect(of('fenec_documents{collection="été"}')).toBe(1);
     expect(of('fenec_build_info{version="1.2\\"3"}')).toBe(1);
     expect(of("fenec_start_time_seconds")).toBe(1_700_000_000.5);

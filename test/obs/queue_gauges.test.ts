@@ -46,8 +46,8 @@ class Followed {
     this.apply({ op: "put", cid, row });
   }
 
-  read(nowMs: number): QueueState {
-    const [state] = this.gauges.read(nowMs);
+  async read(nowMs: number): Promise<QueueState> {
+    const [state] = await this.gauges.read(() => nowMs);
     if (state === undefined) throw new Error("no queue");
     return state;
   }
@@ -77,25 +77,30 @@ function judged(store: Store, name: string, nowMs: number): QueueState {
 }
 
 describe("queue gauges", () => {
-  test("the age of a queue does not count what is not due", () => {
+  test("the age of a queue does not count what is not due", async () => {
     const hour = 3_600_000;
     const start = Date.parse("2026-01-01T01:45:00Z");
     const followed = new Followed();
     followed.apply({ op: "create", schema: jobs });
     followed.put(1, [1, start + 10 * hour, null]);
     const later = start + 17_045_000;
-    expect(followed.read(later)).toMatchObject({ ready: 0, delayed: 1, oldestReadySeconds: 0 });
+    expect(await followed.read(later)).toMatchObject({ ready: 0, delayed: 1, oldestReadySeconds: 0 });
     followed.put(1, [2, later, null]);
-    expect(followed.read(later + 3_000)).toMatchObject({ ready: 1, oldestReadySeconds: 3 });
+    expect(await followed.read(later + 3_000)).toMatchObject({ ready: 1, oldestReadySeconds: 3 });
     followed.put(1, [2, later + 33_000, "w"]);
-    expect(followed.read(later + 3_000)).toMatchObject({ ready: 0, leased: 1, delayed: 1, oldestReadySeconds: 0 });
+    expect(await followed.read(later + 3_000)).toMatchObject({
+      ready: 0,
+      leased: 1,
+      delayed: 1,
+      oldestReadySeconds: 0,
+    });
     // The lease lapsed four seconds ago: the age counts from the lapse.
-    expect(followed.read(later + 37_000)).toMatchObject({ ready: 1, leased: 0, oldestReadySeconds: 4 });
+    expect(await followed.read(later + 37_000)).toMatchObject({ ready: 1, leased: 0, oldestReadySeconds: 4 });
     followed.put(1, [2, null, null]);
-    expect(followed.read(later + 37_000)).toMatchObject({ ready: 0, dead: 1, oldestReadySeconds: 0 });
+    expect(await followed.read(later + 37_000)).toMatchObject({ ready: 0, dead: 1, oldestReadySeconds: 0 });
   });
 
-  test("a collection is a queue by its run_at alone", () => {
+  test("a collection is a queue by its run_at alone", async () => {
     const followed = new Followed();
     followed.apply(
       { op: "create", schema: schemaOf(1, "plain", [["run_at", TIME]], []) },
@@ -104,16 +109,57 @@ describe("queue gauges", () => {
       { op: "create", schema: schemaOf(4, "ownerless", [["run_at", TIME]], [SORTED]) },
     );
     followed.put(4, [1, 10]);
-    expect(followed.gauges.read(5)).toEqual([
+    expect(await followed.gauges.read(() => 5)).toEqual([
       { collection: "ownerless", ready: 0, delayed: 1, leased: 0, dead: 0, oldestReadySeconds: 0 },
     ]);
   });
 
-  test("random histories: as looking at every row has it", () => {
+  test("writes go on while a large queue is first looked at", async () => {
+    const followed = new Followed();
+    followed.apply({ op: "create", schema: jobs });
+    for (let id = 1; id <= 12_000; id++) followed.put(1, [id, 100, id % 2 === 0 ? "w" : null]);
+    const reading = followed.gauges.read(() => 50);
+    let turns = 0;
+    const write = (): void => {
+      if (++turns > 3) return;
+      // One met already, one not met yet, one that comes and one that goes.
+      followed.put(1, [1, 100, "w"]);
+      followed.put(1, [12_000, 100, null]);
+      followed.put(1, [20_000 + turns, 100, "w"]);
+      followed.apply({ op: "del", cid: 1, id: 2 * turns });
+      setImmediate(write);
+    };
+    write();
+    const [state] = await reading;
+    expect(turns).toBeGreaterThan(1);
+    expect(state).toEqual(judged(followed.store, "jobs", 50));
+    expect(state!.leased).toBeGreaterThan(5_000);
+  });
+
+  test("a queue altered or dropped while it is first looked at", async () => {
+    const followed = new Followed();
+    followed.apply({ op: "create", schema: jobs });
+    for (let id = 1; id <= 6_000; id++) followed.put(1, [id, 100, "w"]);
+    const reading = followed.gauges.read(() => 50);
+    const types: [string, FieldType][] = [
+      ["owner", TEXT],
+      ["run_at", TIME],
+    ];
+    followed.apply({ op: "alter", schema: schemaOf(1, "jobs", types, [SORTED]), from: [0, 2, 1] });
+    expect(await reading).toMatchObject([{ leased: 6_000 }]);
+    const again = new Followed();
+    again.apply({ op: "create", schema: jobs });
+    for (let id = 1; id <= 6_000; id++) again.put(1, [id, 100, "w"]);
+    const last = again.gauges.read(() => 50);
+    again.apply({ op: "drop", cid: 1 });
+    expect(await last).toEqual([]);
+  });
+
+  test("random histories: as looking at every row has it", async () => {
     const { FENEC_SEED } = process.env;
     const seed = Number(FENEC_SEED ?? Math.floor(Math.random() * 2 ** 31));
     try {
-      for (let round = 0; round < 20; round++) history(random(seed + round));
+      for (let round = 0; round < 20; round++) await history(random(seed + round));
     } catch (error) {
       console.error(`FENEC_SEED=${seed}`);
       throw error;
@@ -121,7 +167,7 @@ describe("queue gauges", () => {
   });
 });
 
-function history(next: (below: number) => number): void {
+async function history(next: (below: number) => number): Promise<void> {
   const followed = new Followed();
   const wide: [string, FieldType][] = [
     ["run_at", TIME],
@@ -148,11 +194,11 @@ function history(next: (below: number) => number): void {
     }
     if (next(3) === 0) {
       const now = next(220);
-      expect(followed.read(now)).toEqual(judged(followed.store, "q", now));
+      expect(await followed.read(now)).toEqual(judged(followed.store, "q", now));
     }
   }
   followed.apply({ op: "drop", cid: 1 });
-  expect(followed.gauges.read(0)).toEqual([]);
+  expect(await followed.gauges.read(() => 0)).toEqual([]);
 }
 
 /** xorshift; a number below the bound. */
