@@ -59,6 +59,7 @@ const FLAGS = {
   "jwt-max-age": flag("<seconds>", null as number | null, "refuses tokens that expire later than this", seconds),
   "mint-token": flag("<claims>", null as string | null, "prints a token with these claims, and ends", text),
   policy: flag("<file>", null as string | null, "the rules of tokens", text),
+  audit: flag("<file>", null as string | null, "a log of who was refused, and of changes to collections", text),
   "auth-delay": flag("<ms>", 100, "before a token is refused; doubles with each refusal", count),
   "idempotency-ttl": flag("<seconds>", 86_400, "how long an Idempotency-Key is kept", seconds),
   cdc: on("keeps the change feed"),
@@ -67,20 +68,7 @@ const FLAGS = {
 };
 
 /** Flags whose part of the server is not there yet: each is taken off the list by what brings it. */
-const NOT_AVAILABLE: ReadonlySet<FlagName> = new Set([
-  "token",
-  "jwt-secret",
-  "jwt-secret-file",
-  "jwt-keys",
-  "jwt-require-exp",
-  "jwt-max-age",
-  "mint-token",
-  "policy",
-  "auth-delay",
-  "cdc",
-  "replica-of",
-  "replication-token",
-]);
+const NOT_AVAILABLE: ReadonlySet<FlagName> = new Set(["cdc", "replica-of", "replication-token"]);
 
 type FlagName = keyof typeof FLAGS;
 

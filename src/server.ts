@@ -10,8 +10,14 @@
  * | 70   | an assumption of the server broke: a defect |
  */
 
+import { openSync, writeSync } from "node:fs";
 import http from "node:http";
 import manifest from "../package.json" with { type: "json" };
+import { Audit } from "./auth/audit.ts";
+import { KeyError } from "./auth/keys.ts";
+import { mintToken } from "./auth/mint.ts";
+import { type KeySources, type OpenedGate, openGate, openKeys } from "./auth/open_gate.ts";
+import { type Policy, PolicyError } from "./auth/policy.ts";
 import { ByteReader } from "./base/bytes.ts";
 import { HEADER_BYTES } from "./base/limits.ts";
 import { type Clock, TestClock, WallClock } from "./clock/clock.ts";
@@ -21,6 +27,7 @@ import { ANSWERS_PART, KeptAnswers } from "./engine/idempotency.ts";
 import { type Journal, MemoryJournal } from "./engine/journal.ts";
 import { openStore } from "./engine/recovery.ts";
 import { Sweeper } from "./engine/sweeper.ts";
+import { misfit } from "./exec/rules.ts";
 import { addressText, type Flags, helpText, readCommand, UsageError } from "./flags.ts";
 import { HeldClaims } from "./hold/held_claims.ts";
 import { appOf } from "./http/app.ts";
@@ -28,6 +35,7 @@ import { Service } from "./http/service.ts";
 import { fileDisk } from "./log/disk.ts";
 import { Log } from "./obs/log.ts";
 import { Metrics } from "./obs/metrics.ts";
+import { FUNCTION_NAMES } from "./plan/functions.ts";
 import { Store } from "./store/store.ts";
 
 /** What is under way when the server is told to stop has this long. */
@@ -168,6 +176,8 @@ function listen(flags: Flags, service: Service) {
 async function start(flags: Flags): Promise<void> {
   const testClock = flags["test-clock"] ? new TestClock(Date.now()) : null;
   const clock = testClock ?? new WallClock((byMs) => log.warn("the system's clock was set", { ms: Math.round(byMs) }));
+  const addressOf = (request: Request): string => listener?.requestIP(request)?.address ?? "";
+  const { gate, policy } = await openAccess(flags, clock, addressOf);
   const service = new Service({
     settings: {
       version: manifest.version,
@@ -182,10 +192,12 @@ async function start(flags: Flags): Promise<void> {
     testClock,
     log,
     metrics: new Metrics(clock.now()),
-    gate: null,
+    gate,
+    audit:
+      flags.audit === null ? null : new Audit({ write: auditFile(flags.audit), now: () => clock.now(), addressOf }),
     broken: () => setImmediate(() => process.exit(EXIT_DEFECT)),
   });
-  const listener = listen(flags, service);
+  const listener: ReturnType<typeof listen> | undefined = listen(flags, service);
 
   let data: Data | undefined;
   let told = false;
@@ -216,6 +228,7 @@ async function start(flags: Flags): Promise<void> {
   }
   if (told) return;
   service.ready(data.engine, new HeldClaims(data.engine));
+  warnOfMisfits(policy, data.store);
 
   const tables = data.store.tables();
   const rows = tables.reduce((sum, table) => sum + table.count, 0);
@@ -224,6 +237,78 @@ async function start(flags: Flags): Promise<void> {
   process.stdout.write(
     `fenec ${manifest.version} listening on http://${address}, ${where}, ${tables.length} collections, ${rows} rows\n`,
   );
+}
+
+/** Who may ask, as the flags say; a file that is not understood stops the start. */
+async function openAccess(flags: Flags, clock: Clock, addressOf: (request: Request) => string): Promise<OpenedGate> {
+  try {
+    return await openGate({
+      ...keySources(flags),
+      token: flags.token,
+      policyFile: flags.policy,
+      requireExp: flags["jwt-require-exp"],
+      maxAgeSeconds: flags["jwt-max-age"],
+      delayMs: flags["auth-delay"],
+      readOnly: flags["read-only"],
+      cors: flags.cors,
+      functions: FUNCTION_NAMES,
+      now: () => clock.now(),
+      addressOf,
+      warn: (words) => log.warn(words),
+    });
+  } catch (error) {
+    return stopped(error);
+  }
+}
+
+async function mint(flags: Flags, claims: string): Promise<void> {
+  try {
+    const keys = await openKeys(keySources(flags), (words) => log.warn(words));
+    if (keys === null) throw new KeyError("--mint-token signs with the secret of --jwt-secret-file or --jwt-keys");
+    process.stdout.write(`${await mintToken(claims, keys, Date.now())}\n`);
+  } catch (error) {
+    stopped(error);
+  }
+}
+
+function stopped(error: unknown): never {
+  if (error instanceof KeyError || error instanceof PolicyError) fail(error.message, EXIT_REFUSED);
+  throw error;
+}
+
+function keySources(flags: Flags): KeySources {
+  return { secret: flags["jwt-secret"], secretFile: flags["jwt-secret-file"], keysFile: flags["jwt-keys"] };
+}
+
+/** Lines are written at once: what was refused is to be read even after a crash. */
+function auditFile(path: string): (line: string) => void {
+  let file: number;
+  try {
+    file = openSync(path, "a", 0o600);
+  } catch (error) {
+    fail(`the audit file ${path} cannot be written: ${String(error)}`, EXIT_REFUSED);
+  }
+  let failed = false;
+  return (line) => {
+    try {
+      writeSync(file, line);
+      failed = false;
+    } catch (error) {
+      if (!failed) log.error("the audit file takes no lines", { file: path, why: String(error) });
+      failed = true;
+    }
+  };
+}
+
+/** A rule that does not fit its collection grants nothing there, and whoever wrote it should know. */
+function warnOfMisfits(policy: Policy, store: Store): void {
+  for (const { collection, line, where, readsNew, fields } of policy.rules) {
+    const table = store.table(collection);
+    if (table === undefined) continue;
+    const unknown = [...(fields ?? [])].find((name) => table.slotOf(name) === undefined);
+    const why = misfit(table, where, readsNew) ?? (unknown === undefined ? undefined : `no field \`${unknown}\``);
+    if (why !== undefined) log.warn("a rule of the policy does not fit its collection", { line, collection, why });
+  }
 }
 
 function syncText({ sync }: Flags): string {
@@ -239,4 +324,5 @@ try {
 }
 if (command.kind === "help") process.stdout.write(helpText());
 else if (command.kind === "version") process.stdout.write(`fenec ${manifest.version}\n`);
+else if (command.flags["mint-token"] !== null) await mint(command.flags, command.flags["mint-token"]);
 else await start(command.flags);

@@ -4,10 +4,12 @@
  */
 
 import { readFileSync, statSync } from "node:fs";
-import { type CryptoKey, importJWK, type JWK } from "jose";
+import { type CryptoKey, importJWK } from "jose";
 
 export interface VerifyingKey {
   readonly kid: string | null;
+  /** Of a set of keys: a token that names a key is tried on the one of that name alone. */
+  readonly named: boolean;
   readonly algorithm: "HS256" | "RS256";
   readonly key: CryptoKey | Uint8Array;
 }
@@ -29,7 +31,7 @@ export function secretKey(secret: string): VerifyingKey {
   if (key.length < SECRET_BYTES) {
     throw new KeyError(`a token secret has ${SECRET_BYTES} bytes or more, and this one has ${key.length}`);
   }
-  return { kid: null, algorithm: "HS256", key };
+  return { kid: null, named: false, algorithm: "HS256", key };
 }
 
 /** @throws KeyError */
@@ -51,32 +53,39 @@ export async function readKeys(text: string): Promise<VerifyingKey[]> {
     const key = isObject(each) ? await verifyingKey(each) : undefined;
     if (key !== undefined) keys.push(key);
   }
-  if (keys.length === 0)
-    throw new KeyError(`a key file has a usable key: oct of ${SECRET_BYTES} bytes, or RSA of ${RSA_BITS} bits`);
+  if (keys.length === 0) {
+    throw new KeyError(
+      `a key file has a usable key: kind oct of ${SECRET_BYTES} bytes or more, or RSA of ${RSA_BITS} bits or more`,
+    );
+  }
   return keys;
 }
 
 async function verifyingKey(jwk: Readonly<Record<string, unknown>>): Promise<VerifyingKey | undefined> {
   if (jwk["use"] !== undefined && jwk["use"] !== "sig") return undefined;
   const kid = typeof jwk["kid"] === "string" ? jwk["kid"] : null;
-  try {
-    if (jwk["kty"] === "oct" && typeof jwk["k"] === "string") {
-      const key = Uint8Array.from(Buffer.from(jwk["k"], "base64url"));
-      return key.length < SECRET_BYTES ? undefined : { kid, algorithm: "HS256", key };
+  const { alg } = jwk;
+  if (jwk["kty"] === "oct" && typeof jwk["k"] === "string") {
+    if (alg !== undefined && alg !== "HS256") return undefined;
+    const key = Uint8Array.from(Buffer.from(jwk["k"], "base64url"));
+    return key.length < SECRET_BYTES ? undefined : { kid, named: true, algorithm: "HS256", key };
+  }
+  if (jwk["kty"] === "RSA" && typeof jwk["n"] === "string" && typeof jwk["e"] === "string") {
+    if ((alg !== undefined && alg !== "RS256") || modulusBits(jwk["n"]) < RSA_BITS) return undefined;
+    try {
+      const key = await importJWK({ kty: "RSA", n: jwk["n"], e: jwk["e"] }, "RS256");
+      return { kid, named: true, algorithm: "RS256", key };
+    } catch {
+      return undefined;
     }
-    if (jwk["kty"] === "RSA" && typeof jwk["n"] === "string") {
-      if (Buffer.from(jwk["n"], "base64url").length * 8 < RSA_BITS) return undefined;
-      const { kty, n, e } = jwk as JWK;
-      return {
-        kid,
-        algorithm: "RS256",
-        key: await importJWK({ kty: kty ?? "RSA", n: n ?? "", e: e ?? "" } as JWK, "RS256"),
-      };
-    }
-  } catch {
-    return undefined;
   }
   return undefined;
+}
+
+function modulusBits(base64: string): number {
+  const bytes = Buffer.from(base64, "base64url");
+  const first = bytes.findIndex((byte) => byte !== 0);
+  return first === -1 ? 0 : (bytes.length - first) * 8 - (Math.clz32(bytes[first] ?? 0) - 24);
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {
@@ -86,25 +95,48 @@ function isObject(value: unknown): value is Record<string, unknown> {
 export class Keys {
   #keys: readonly VerifyingKey[];
   readonly #path: string | null;
-  #seen = "";
+  #seen: string;
   #lookedMs = Number.NEGATIVE_INFINITY;
   /** Rises when the keys change: what was verified by the old ones is to be forgotten. */
   version = 0;
   readonly #warn: (words: string) => void;
+  readonly #elapsed: () => number;
 
-  private constructor(keys: readonly VerifyingKey[], path: string | null, seen: string, warn: (words: string) => void) {
+  private constructor(
+    keys: readonly VerifyingKey[],
+    path: string | null,
+    seen: string,
+    warn: (words: string) => void,
+    elapsed: () => number,
+  ) {
     this.#keys = keys;
     this.#path = path;
     this.#seen = seen;
     this.#warn = warn;
-  }
-
-  static fromSecret(secret: string): Keys {
-    return new Keys([secretKey(secret)], null, "", () => {});
+    this.#elapsed = elapsed;
   }
 
   /** @throws KeyError */
-  static async fromFile(path: string, warn: (words: string) => void): Promise<Keys> {
+  static fromSecret(secret: string): Keys {
+    return new Keys(
+      [secretKey(secret)],
+      null,
+      "",
+      () => {},
+      () => 0,
+    );
+  }
+
+  /**
+   * @param warn told of a file gone bad
+   * @param elapsed milliseconds that only rise
+   * @throws KeyError
+   */
+  static async fromFile(
+    path: string,
+    warn: (words: string) => void,
+    elapsed: () => number = () => performance.now(),
+  ): Promise<Keys> {
     const seen = stampOf(path);
     let text: string;
     try {
@@ -112,14 +144,21 @@ export class Keys {
     } catch {
       throw new KeyError(`the key file ${path} cannot be read`);
     }
-    return new Keys(await readKeys(text), path, seen, warn);
+    return new Keys(await readKeys(text), path, seen, warn, elapsed);
+  }
+
+  /** The secret that signs what these keys verify; undefined where there are public keys alone. */
+  get signing(): { readonly secret: Uint8Array; readonly kid: string | null } | undefined {
+    for (const { key, kid, algorithm } of this.#keys) {
+      if (algorithm === "HS256" && key instanceof Uint8Array) return { secret: key, kid };
+    }
+    return undefined;
   }
 
   /** The keys as the file has them; one gone bad leaves the last good ones. */
   async current(): Promise<readonly VerifyingKey[]> {
-    const now = performance.now();
-    if (this.#path === null || now - this.#lookedMs < LOOK_MS) return this.#keys;
-    this.#lookedMs = now;
+    if (this.#path === null || !this.stale) return this.#keys;
+    this.#lookedMs = this.#elapsed();
     const seen = stampOf(this.#path);
     if (seen === this.#seen) return this.#keys;
     this.#seen = seen;
@@ -127,21 +166,22 @@ export class Keys {
       this.#keys = await readKeys(readFileSync(this.#path, "utf8"));
       this.version++;
     } catch (error) {
-      this.#warn(`the key file changed and is not usable, so the keys before it stay: ${String(error)}`);
+      const why = error instanceof Error ? error.message : String(error);
+      this.#warn(`the key file changed and is not usable, so the keys before it stay: ${why}`);
     }
     return this.#keys;
   }
 
   /** Whether the file may have changed since it was last looked at: what is cached must not be trusted without a look. */
   get stale(): boolean {
-    return this.#path !== null && performance.now() - this.#lookedMs >= LOOK_MS;
+    return this.#path !== null && this.#elapsed() - this.#lookedMs >= LOOK_MS;
   }
 }
 
 function stampOf(path: string): string {
   try {
-    const { mtimeMs, size, ino } = statSync(path);
-    return `${mtimeMs}/${size}/${ino}`;
+    const { mtimeMs, ctimeMs, size, ino } = statSync(path);
+    return `${mtimeMs}/${ctimeMs}/${size}/${ino}`;
   } catch {
     return "missing";
   }

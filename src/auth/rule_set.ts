@@ -4,7 +4,7 @@
  */
 
 import type { Expr } from "../lang/ast.ts";
-import { type Policy, type Rule, readsNew } from "./policy.ts";
+import { type Grant, type Policy, type Rule, readsNew } from "./policy.ts";
 
 export interface InsertRule {
   readonly where: Expr | null;
@@ -20,18 +20,18 @@ export interface UpdateRule {
 
 /** See `exec/rules.ts`, which says what each means. */
 export interface CollectionRules {
-  readonly read: Expr | null | undefined;
+  readonly read: readonly (Expr | null)[];
   readonly insert: readonly InsertRule[];
   readonly update: readonly UpdateRule[];
-  readonly delete: Expr | null | undefined;
-  readonly expired: boolean;
+  readonly delete: readonly (Expr | null)[];
+  readonly expired: readonly (Expr | null)[];
   readonly appendOnly: boolean;
 }
 
 export class RuleSet {
   readonly rules: readonly Rule[];
   readonly #appendOnly: ReadonlySet<string>;
-  readonly #byCollection = new Map<string, CollectionRules | undefined>();
+  readonly #byCollection = new Map<string, CollectionRules>();
 
   constructor(policy: Policy, rules: readonly Rule[]) {
     this.rules = rules;
@@ -39,39 +39,34 @@ export class RuleSet {
   }
 
   of(collection: string): CollectionRules | undefined {
-    if (this.#byCollection.has(collection)) return this.#byCollection.get(collection);
+    const known = this.#byCollection.get(collection);
+    if (known !== undefined) return known;
     const named = this.rules.filter((rule) => rule.collection === collection || rule.collection === "*");
-    const rules = named.length === 0 ? undefined : this.#put(collection, named);
-    // Names come from requests: what nothing is granted on is not remembered.
-    if (rules !== undefined) this.#byCollection.set(collection, rules);
+    if (named.length === 0) return undefined;
+    const rules = this.#put(collection, named);
+    this.#byCollection.set(collection, rules);
     return rules;
+  }
+
+  /** Collections that its rules name to which only is added. */
+  get appendOnly(): readonly string[] {
+    const concerned = new Set(this.rules.map((rule) => rule.collection));
+    return [...this.#appendOnly].filter((name) => concerned.has(name) || concerned.has("*") || name === "*");
   }
 
   #put(collection: string, rules: readonly Rule[]): CollectionRules {
     const appendOnly = this.#appendOnly.has(collection) || this.#appendOnly.has("*");
-    const granting = (grant: "read" | "insert" | "update" | "delete"): readonly Rule[] =>
-      rules.filter((rule) => rule.grants.has(grant));
+    const granting = (grant: Grant): readonly Rule[] => rules.filter((rule) => rule.grants.has(grant));
+    const filters = (grant: Grant): readonly (Expr | null)[] => granting(grant).map((rule) => rule.where);
     return {
-      read: anyOf(granting("read")),
+      read: filters("read"),
       insert: granting("insert").map(({ where }) => ({ where, pins: where === null ? [] : pinsOf(where) })),
-      update: appendOnly ? [] : granting("update").map(updateRule),
-      delete: appendOnly ? undefined : anyOf(granting("delete")),
-      expired: rules.some((rule) => rule.grants.has("expired")),
+      update: granting("update").map(updateRule),
+      delete: filters("delete"),
+      expired: filters("expired"),
       appendOnly,
     };
   }
-}
-
-/** Rules widen each other; undefined without any, null where one of them has no filter. */
-function anyOf(rules: readonly Rule[]): Expr | null | undefined {
-  if (rules.length === 0) return undefined;
-  const filters: Expr[] = [];
-  for (const { where } of rules) {
-    if (where === null) return null;
-    filters.push(where);
-  }
-  const [only] = filters;
-  return filters.length === 1 && only !== undefined ? only : { kind: "or", of: filters };
 }
 
 function updateRule({ fields, where }: Rule): UpdateRule {

@@ -1,11 +1,12 @@
 /** Tokens: a bearer verified, its claims read, and the rules that concern it found. Verified ones are remembered. */
 
+import { createHash } from "node:crypto";
 import { compactVerify, decodeProtectedHeader } from "jose";
-import { CLAIM_VALUES, VERIFIED_TOKENS } from "../base/limits.ts";
+import { CLAIM_VALUES, RULE_SETS, VERIFIED_TOKENS } from "../base/limits.ts";
 import { Refusal } from "../base/refusal.ts";
-import { listValues, parseMembers } from "../value/json.ts";
+import { listValues, parseMembers, valueToJson } from "../value/json.ts";
 import { Float, Json, type Value } from "../value/value.ts";
-import type { Keys } from "./keys.ts";
+import type { Keys, VerifyingKey } from "./keys.ts";
 import type { Policy, Rule } from "./policy.ts";
 import { RuleSet } from "./rule_set.ts";
 
@@ -15,6 +16,8 @@ export interface ScopedToken {
   readonly claims: ReadonlyMap<string, Value>;
   /** `sub`; empty when it has none. */
   readonly subject: string;
+  /** Digest of its rules and of the claims they read: two tokens of equal rights may be told the same. */
+  readonly rights: string;
   readonly expiresAtMs: number;
   readonly notBeforeMs: number;
 }
@@ -25,8 +28,6 @@ export interface TokenOptions {
   readonly maxAgeSeconds: number | null;
 }
 
-/** Kinds of tokens whose rules are kept put together. */
-const RULE_SETS = 1_000;
 const utf8 = new TextDecoder();
 
 export class Tokens {
@@ -43,38 +44,47 @@ export class Tokens {
     this.#options = options;
   }
 
-  /** A token known and still good, without waiting. */
+  /** Tokens remembered as verified. */
+  get remembered(): number {
+    return this.#verified.size;
+  }
+
+  /**
+   * A token known and still good, without waiting.
+   *
+   * @throws Refusal `unauthorized` where it is known and out of its time
+   */
   known(bearer: string, now: number): ScopedToken | undefined {
-    if (this.#keys.stale || this.#version !== this.#keys.version) return undefined;
+    if (this.#version !== this.#keys.version || this.#keys.stale) return undefined;
     const token = this.#verified.get(bearer);
-    if (token === undefined) return undefined;
-    this.#checkTimes(token, now);
+    if (token !== undefined) checkTimes(token, now);
     return token;
   }
 
   /** @throws Refusal `unauthorized` */
   async verify(bearer: string, now: number): Promise<ScopedToken> {
     const keys = await this.#keys.current();
-    if (this.#version !== this.#keys.version) {
+    const { version } = this.#keys;
+    if (this.#version !== version) {
       this.#verified.clear();
-      this.#version = this.#keys.version;
+      this.#version = version;
     }
     let token = this.#verified.get(bearer);
     if (token === undefined) {
       token = this.#read(await payloadOf(bearer, keys), now);
-      if (this.#verified.size >= VERIFIED_TOKENS) {
-        const [oldest] = this.#verified.keys();
-        if (oldest !== undefined) this.#verified.delete(oldest);
-      }
-      this.#verified.set(bearer, token);
+      // Keys that changed meanwhile may not be those that verified it.
+      if (version === this.#keys.version) this.#remember(bearer, token);
     }
-    this.#checkTimes(token, now);
+    checkTimes(token, now);
     return token;
   }
 
-  #checkTimes(token: ScopedToken, now: number): void {
-    if (token.expiresAtMs <= now) refuse("the token has expired");
-    if (token.notBeforeMs > now) refuse("the token is not good yet");
+  #remember(bearer: string, token: ScopedToken): void {
+    if (this.#verified.size >= VERIFIED_TOKENS) {
+      const [oldest] = this.#verified.keys();
+      if (oldest !== undefined) this.#verified.delete(oldest);
+    }
+    this.#verified.set(bearer, token);
   }
 
   #read(payload: string, now: number): ScopedToken {
@@ -85,22 +95,26 @@ export class Tokens {
       return refuse("the token's claims are no json object");
     }
     const exp = secondsOf(claims, "exp");
-    if (exp === undefined && this.#options.requireExp) refuse("the token has no exp: it must say when it ends");
-    const { maxAgeSeconds } = this.#options;
+    const { requireExp, maxAgeSeconds } = this.#options;
+    if (exp === undefined && (requireExp || maxAgeSeconds !== null)) {
+      refuse("the token has no exp: it must say when it ends");
+    }
     if (maxAgeSeconds !== null && exp !== undefined && exp * 1_000 > now + maxAgeSeconds * 1_000) {
       refuse(`the token's exp lies further ahead than ${maxAgeSeconds} s`);
     }
-    for (const [name, claim] of claims) {
+    for (const claim of claims.values()) {
       if (claim instanceof Json && claim.isList && listValues(claim).length > CLAIM_VALUES) {
-        refuse(`the token's claim \`${name}\` lists more than ${CLAIM_VALUES} values`);
+        refuse(`a claim of the token lists more than ${CLAIM_VALUES} values`);
       }
     }
     const subject = claims.get("sub");
     const notBefore = secondsOf(claims, "nbf");
+    const rules = this.#ruleSet(claims);
     return {
-      rules: this.#ruleSet(claims),
+      rules,
       claims,
       subject: typeof subject === "string" ? subject : "",
+      rights: rightsOf(rules, claims),
       expiresAtMs: exp === undefined ? Number.POSITIVE_INFINITY : exp * 1_000,
       notBeforeMs: notBefore === undefined ? Number.NEGATIVE_INFINITY : notBefore * 1_000,
     };
@@ -121,7 +135,21 @@ export class Tokens {
   }
 }
 
-async function payloadOf(bearer: string, keys: Awaited<ReturnType<Keys["current"]>>): Promise<string> {
+function checkTimes(token: ScopedToken, now: number): void {
+  if (token.expiresAtMs <= now) refuse("the token has expired");
+  if (token.notBeforeMs > now) refuse("the token is not good yet");
+}
+
+function rightsOf({ rules, appendOnly }: RuleSet, claims: ReadonlyMap<string, Value>): string {
+  const names = [...new Set(rules.flatMap((rule) => rule.claims))].sort();
+  const hash = createHash("sha256");
+  hash.update(JSON.stringify(rules.map((rule) => [rule.collection, rule.grantTexts, rule.whereText])));
+  hash.update(JSON.stringify(appendOnly));
+  for (const name of names) hash.update(`\n${name} ${valueToJson(claims.get(name) ?? null)}`);
+  return hash.digest("base64url").slice(0, 22);
+}
+
+async function payloadOf(bearer: string, keys: readonly VerifyingKey[]): Promise<string> {
   let kid: string | undefined;
   let algorithm: string | undefined;
   try {
@@ -132,8 +160,8 @@ async function payloadOf(bearer: string, keys: Awaited<ReturnType<Keys["current"
     return refuse("the token is not readable");
   }
   for (const key of keys) {
-    // The key decides: a token that names another algorithm than the key's is not tried on it.
-    if (key.algorithm !== algorithm || (kid !== undefined && key.kid !== null && key.kid !== kid)) continue;
+    // The key decides: a token that names another algorithm, or another key, is not tried on it.
+    if (key.algorithm !== algorithm || (kid !== undefined && key.named && key.kid !== kid)) continue;
     try {
       const { payload } = await compactVerify(bearer, key.key, { algorithms: [key.algorithm] });
       return utf8.decode(payload);
@@ -149,7 +177,7 @@ function secondsOf(claims: ReadonlyMap<string, Value>, name: string): number | u
   if (value === null) return undefined;
   if (typeof value === "number") return value;
   if (value instanceof Float) return value.n;
-  return refuse(`the token's ${name} is a number of seconds`);
+  return refuse(`the token's ${name} is no number of seconds`);
 }
 
 function rolesOf(claim: Value | undefined): ReadonlySet<string> {

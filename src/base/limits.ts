@@ -76,3 +76,9 @@ export const STREAM_STALL_MS = 30_000;
 export const STREAM_BUFFER_BYTES = 64 * 1024;
 /** Rows a change stream looks up in one statement. */
 export const STREAM_LOOK_ROWS = 256;
+/** Refused tokens that wait at once; past them the next are answered without a delay. */
+export const REFUSALS_WAITING = 1_000;
+/** Kinds of tokens whose rules are kept put together. */
+export const RULE_SETS = 1_000;
+/** Lines a second of the audit log; what is past them is counted. */
+export const AUDIT_LINES = 1_000;

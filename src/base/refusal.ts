@@ -57,20 +57,34 @@ export type RefusalData = Readonly<Record<string, string | number | boolean | nu
 export class Refusal extends Error {
   readonly code: RefusalCode;
   readonly data: RefusalData;
+  readonly #words: string;
+  readonly #hint: string;
 
-  constructor(code: RefusalCode, words: string, data: RefusalData = {}) {
-    super(words);
+  /** @param hint what is right, put behind the words; not for somebody who may not know of it */
+  constructor(code: RefusalCode, words: string, data: RefusalData = {}, hint = "") {
+    super(words + hint);
     this.name = "Refusal";
     this.code = code;
     this.data = data;
+    this.#words = words;
+    this.#hint = hint;
   }
 
   get status(): number {
     return REFUSAL_STATUS[this.code];
   }
 
+  /** The same refusal with words before its own. */
+  behind(words: string, data: RefusalData = {}): Refusal {
+    return new Refusal(this.code, words + this.#words, { ...this.data, ...data }, this.#hint);
+  }
+
+  withoutHint(): Refusal {
+    return new Refusal(this.code, this.#words, this.data);
+  }
+
   /** The same refusal with more members in its body (a batch adds `at` and `completed`). */
   with(data: RefusalData): Refusal {
-    return new Refusal(this.code, this.message, { ...this.data, ...data });
+    return new Refusal(this.code, this.#words, { ...this.data, ...data }, this.#hint);
   }
 }

@@ -17,13 +17,15 @@ export interface Scope {
   readonly claims: Claims;
   /** Epoch ms past which the token is good for nothing; Infinity: never. */
   readonly expiresAtMs: number;
+  /** Whose token it is (`sub`): an idempotency key belongs to its subject. Empty: nobody's, and it takes no key. */
+  readonly subject: string;
+  /** Digest of its rules and the claims they read: a kept answer's rows are told again under the same alone. */
+  readonly rights: string;
 }
 
 export interface RequestContext {
   /** Null: full access. */
   readonly scope: Scope | null;
-  /** Whose request it is: an idempotency key belongs to its subject. Empty: nobody in particular. */
-  readonly subject?: string;
   /** The `Idempotency-Key` of the request, 1 to 255 bytes. */
   readonly idempotencyKey: string | null;
   /** Digest of method, path and body: what a key sent again is compared by. Empty without a key. */
@@ -86,7 +88,7 @@ export interface EngineContract {
   collections(context: RequestContext): string;
   /** Names of the collections the scope may read, in the order `collections` has them. */
   names(context: RequestContext): readonly string[];
-  /** Undefined when there is none, or none that the scope may know of. */
+  /** Undefined when there is none, or none that the scope may know of: nothing in it is granted. */
   schemaOf(name: string, context: RequestContext): CollectionSchema | undefined;
   health(): { readonly ok: true } | { readonly ok: false; readonly why: string };
   /** The store, to be read only: the gauges' source. */
@@ -97,7 +99,7 @@ export interface EngineContract {
    * The change number at which a collection this read reads was last written, for its `ETag`; undefined when the
    * answer may change without a write (`now()`, a `@ttl` collection), when it has an inner `get`, or is no read.
    */
-  readTag(text: string): number | undefined;
+  readTag(text: string, context: RequestContext): number | undefined;
   /** Every write from now on is refused (`read_only`), whatever it names. */
   readonly readOnly: boolean;
   /** Syncs what was written and lets go of the data directory. Nothing may be run afterwards. */

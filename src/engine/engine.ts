@@ -8,6 +8,7 @@ import { Refusal } from "../base/refusal.ts";
 import type { Clock } from "../clock/clock.ts";
 import { type Parsed, StatementCache } from "../exec/cache.ts";
 import type { Plan, Result } from "../exec/plan.ts";
+import { mayKnow, readable } from "../exec/rules.ts";
 import type { Statement } from "../lang/ast.ts";
 import { Env } from "../plan/env.ts";
 import { readsNow } from "../plan/moment.ts";
@@ -89,7 +90,8 @@ export class Engine implements EngineContract {
 
   query(text: string, params: readonly Value[], context: RequestContext): Outcome {
     const parsed = this.#parse(text);
-    const key = isKeyed(parsed, context) ? context.idempotencyKey : null;
+    checkTime(context, this.clock.now());
+    const key = isKeyed(parsed, context) ? keyOf(context) : null;
     if (key !== null) {
       const kept = this.#kept(key, context);
       if (kept !== undefined) return new StatementOutcome(kept.outcomes[0] as KeptOutcome, this.#seq, true);
@@ -102,7 +104,7 @@ export class Engine implements EngineContract {
     }
     this.#payload.reset();
     writeChange(this.#payload, this.store, result.change);
-    this.#admit(plan, this.#payload.length);
+    this.#admit(plan, this.#payload.length, context);
     const outcome = StatementOutcome.of(result, true, this.#seq + result.change.length);
     const record = key === null ? null : this.#record(key, context, [outcome], false);
     this.#append(result.change.length, isEssential(plan));
@@ -114,9 +116,15 @@ export class Engine implements EngineContract {
 
   batch(requests: readonly BatchRequest[], context: RequestContext): BatchOutcome {
     const parsed = requests.map((request, at) => located(at, 0, () => this.#parse(request.text)));
+    checkTime(context, this.clock.now());
+    const key = parsed.some((each) => isKeyed(each, context)) ? keyOf(context) : null;
     // What a compact does cannot be put back, so beside one each statement stands alone.
-    if (parsed.some(({ shape }) => shape.statement.kind === "compact")) return this.#piecemeal(requests, context);
-    const key = parsed.some((each) => isKeyed(each, context)) ? context.idempotencyKey : null;
+    if (parsed.some(({ shape }) => shape.statement.kind === "compact")) {
+      if (key !== null) {
+        throw new Refusal("bad_key", "a batch with a compact and writes takes no Idempotency-Key: it is no one write");
+      }
+      return this.#piecemeal(requests, { ...context, idempotencyKey: null });
+    }
     if (key !== null) {
       const kept = this.#kept(key, context);
       if (kept !== undefined) return this.#replayed(kept);
@@ -137,7 +145,7 @@ export class Engine implements EngineContract {
           const result = plan.run(env);
           if (result.change.length > 0) {
             writeChange(payload, this.store, result.change);
-            this.#admit(plan, payload.length);
+            this.#admit(plan, payload.length, context);
             this.store.apply(result.change, undo);
           }
           return { result, plan };
@@ -195,12 +203,13 @@ export class Engine implements EngineContract {
     return this.query("collections", NO_PARAMS, { ...context, idempotencyKey: null }).body;
   }
 
-  names(): readonly string[] {
-    return this.store.tables().map((table) => table.schema.name);
+  names({ scope }: RequestContext): readonly string[] {
+    return readable(this.store, scope?.rules ?? null).map((table) => table.schema.name);
   }
 
-  schemaOf(name: string): CollectionSchema | undefined {
-    return this.store.table(name)?.schema;
+  schemaOf(name: string, { scope }: RequestContext): CollectionSchema | undefined {
+    const table = this.store.table(name);
+    return table !== undefined && mayKnow(scope?.rules ?? null, table) ? table.schema : undefined;
   }
 
   health(): { readonly ok: true } | { readonly ok: false; readonly why: string } {
@@ -216,10 +225,11 @@ export class Engine implements EngineContract {
     };
   }
 
-  readTag(text: string): number | undefined {
-    const { statement } = this.#parse(text).shape;
+  readTag(text: string, { scope }: RequestContext): number | undefined {
+    const { shape } = this.#parse(text);
+    const { statement } = shape;
     if (statement.kind !== "get" || readsTime(statement)) return undefined;
-    const plan = this.#parse(text).shape.plan(this.store, null);
+    const plan = shape.plan(this.store, scope?.rules ?? null);
     const [table, inner] = plan.tables;
     if (table === undefined || inner !== undefined || table.ttl !== undefined) return undefined;
     return this.#lastWrites.get(table.cid) ?? this.#firstSeq;
@@ -264,8 +274,6 @@ export class Engine implements EngineContract {
 
   #prepare(parsed: Parsed, params: readonly Value[], context: RequestContext): { plan: Plan; env: Env } {
     const { scope } = context;
-    const now = this.clock.now();
-    if (scope !== null && scope.expiresAtMs <= now) throw new Refusal("unauthorized", "the token has expired");
     const plan = parsed.shape.plan(this.store, scope === null ? null : scope.rules);
     if (params.length < plan.params) {
       throw new Refusal(
@@ -273,17 +281,29 @@ export class Engine implements EngineContract {
         `the statement reads $${plan.params}, and ${params.length} parameters were sent`,
       );
     }
-    return { plan, env: new Env(now, params, parsed.literals, scope === null ? null : scope.claims) };
+    return { plan, env: new Env(this.clock.now(), params, parsed.literals, scope === null ? null : scope.claims) };
   }
 
   #kept(key: string, context: RequestContext): KeptAnswer | undefined {
-    return this.answers.find(context.subject ?? "", key, context.requestHash, this.clock.now());
+    const { scope, requestHash } = context;
+    return this.answers.find(
+      { subject: scope?.subject ?? "", rights: scope?.rights ?? "", key, requestHash },
+      this.clock.now(),
+    );
   }
 
   /** Writes an answer's record into the frame being made. */
   #record(key: string, context: RequestContext, outcomes: readonly StatementOutcome[], batch: boolean): KeptAnswer {
-    const { subject = "", requestHash } = context;
-    const record = recordOf({ subject, key, requestHash, atMs: this.clock.now(), batch, outcomes });
+    const { scope, requestHash } = context;
+    const record = recordOf({
+      subject: scope?.subject ?? "",
+      rights: scope?.rights ?? "",
+      key,
+      requestHash,
+      atMs: this.clock.now(),
+      batch,
+      outcomes,
+    });
     writeRecord(this.#payload, record);
     return record;
   }
@@ -294,14 +314,13 @@ export class Engine implements EngineContract {
   }
 
   /** Past the memory ceiling what makes rows is refused; deletes go on. */
-  #admit(plan: Plan, bytes: number): void {
+  #admit(plan: Plan, bytes: number, { scope }: RequestContext): void {
     if (plan.verb === "del" || plan.verb === "drop") return;
-    if (this.store.memoryBytes + bytes > this.#maxMemoryBytes) {
-      throw new Refusal(
-        "memory_full",
-        `the server holds ${this.store.memoryBytes} bytes, and --max-memory is ${this.#maxMemoryBytes}: delete first`,
-      );
-    }
+    const held = this.store.memoryBytes;
+    if (held + bytes <= this.#maxMemoryBytes) return;
+    // How much there is of what a token may not read is not told to it.
+    const how = scope === null ? ` holds ${held} bytes, and --max-memory is ${this.#maxMemoryBytes}` : " is full";
+    throw new Refusal("memory_full", `the server's memory${how}: delete first`);
   }
 
   #append(documents: number, essential: boolean): void {
@@ -333,6 +352,19 @@ function located<T>(at: number, completed: number, work: () => T): T {
   } catch (error) {
     throw error instanceof Refusal ? error.with({ completed, at }) : error;
   }
+}
+
+/** Asked again of a claim that was held. */
+function checkTime({ scope }: RequestContext, now: number): void {
+  if (scope !== null && scope.expiresAtMs <= now) throw new Refusal("unauthorized", "the token has expired");
+}
+
+/** Null without one. A key is its subject's, so a token of nobody's takes none. */
+function keyOf({ scope, idempotencyKey }: RequestContext): string | null {
+  if (idempotencyKey !== null && scope?.subject === "") {
+    throw new Refusal("bad_key", "an Idempotency-Key belongs to the subject of its token, and this token has no sub");
+  }
+  return idempotencyKey;
 }
 
 /** A key is kept for writes; reads pass it over, and so does a compact. */

@@ -3,9 +3,10 @@
  * two; a request sent again is answered from here and runs nothing.
  *
  * Kept for `--idempotency-ttl`, and at most IDEMPOTENCY_BYTES in all, the oldest going first. Answers past
- * KEPT_ANSWER_BYTES are kept as a note that it was done. A key belongs to who sent it.
+ * KEPT_ANSWER_BYTES are kept as a note that it was done. A key belongs to its subject; rows are told again only under the
+ * rights they were first told under, so that a token whose rules are others now is not told what it may not read.
  *
- *     record: subject text, key text, request hash text, at f64 (epoch ms), outcomes varint, then for each
+ *     record: subject text, rights text, key text, request hash text, at f64 (epoch ms), outcomes varint, then for each
  *             kind u8, count varint, wrote varint, flags u8 (1: a write; 2: of a batch), text
  */
 
@@ -23,11 +24,17 @@ export interface KeptOutcome {
   readonly isWrite: boolean;
 }
 
-export interface KeptAnswer {
+/** A request under a key. */
+export interface KeyedRequest {
   readonly subject: string;
+  /** Digest of what its sender may do; empty: everything. */
+  readonly rights: string;
   readonly key: string;
   /** Digest of method, path and body. */
   readonly requestHash: string;
+}
+
+export interface KeptAnswer extends KeyedRequest {
   readonly atMs: number;
   readonly batch: boolean;
   readonly outcomes: readonly KeptOutcome[];
@@ -37,10 +44,14 @@ export interface KeptAnswer {
 export const ANSWERS_PART = 16;
 
 const KINDS: readonly ResultKind[] = ["rows", "affected", "message", "schemas"];
+/** Written at once into a snapshot. */
+const PIECE_BYTES = 256 * 1024;
 /** What a record weighs beside its texts. */
-const RECORD_BYTES = 200;
+const RECORD_BYTES = 400;
 
 export class KeptAnswers {
+  /** Told of each answer kept, by the name of its key. */
+  kept: (name: string) => void = () => {};
   readonly #ttlMs: number;
   /** In the order they were kept, so the first is the oldest. */
   readonly #records = new Map<string, KeptAnswer>();
@@ -63,17 +74,17 @@ export class KeptAnswers {
    *
    * @throws Refusal `key_reused` when the key came with another request
    */
-  find(subject: string, key: string, requestHash: string, now: number): KeptAnswer | undefined {
-    const record = this.#records.get(nameOf(subject, key));
+  find(request: KeyedRequest, now: number): KeptAnswer | undefined {
+    const record = this.#records.get(keyName(request.subject, request.key));
     if (record === undefined || record.atMs + this.#ttlMs <= now) return undefined;
-    if (record.requestHash !== requestHash) {
+    if (record.requestHash !== request.requestHash) {
       throw new Refusal("key_reused", "this Idempotency-Key came with another request: a new request takes a new key");
     }
-    return record;
+    return record.rights === request.rights ? record : noted(record, () => OTHER_RIGHTS);
   }
 
   keep(record: KeptAnswer): void {
-    const name = nameOf(record.subject, record.key);
+    const name = keyName(record.subject, record.key);
     const before = this.#records.get(name);
     if (before !== undefined) this.#drop(name, before);
     this.#records.set(name, record);
@@ -83,6 +94,7 @@ export class KeptAnswers {
       if (kept === record) break;
       this.#drop(oldest, kept);
     }
+    this.kept(name);
   }
 
   /** Writes every record, some at a time: answers false when there was nothing more. For snapshots. */
@@ -91,7 +103,8 @@ export class KeptAnswers {
     let at = 0;
     return (w) => {
       const from = at;
-      for (; at < records.length && at < from + 1_000; at++) encodeRecord(w, records[at] as KeptAnswer);
+      // A block is written in one turn, and an answer may be large.
+      for (; at < records.length && w.length < PIECE_BYTES; at++) encodeRecord(w, records[at] as KeptAnswer);
       return at > from;
     };
   }
@@ -107,7 +120,8 @@ export class KeptAnswers {
   }
 }
 
-function nameOf(subject: string, key: string): string {
+/** One text a key and its subject: no two pairs share one. */
+export function keyName(subject: string, key: string): string {
   return `${subject.length}:${subject}${key}`;
 }
 
@@ -117,21 +131,28 @@ function weightOf(record: KeptAnswer): number {
   return bytes;
 }
 
+const OTHER_RIGHTS = "done; the rules of its token are others now, so what it answered is not told again";
+
+/** An answer whose rows became words. */
+function noted(record: KeptAnswer, words: (outcome: KeptOutcome) => string): KeptAnswer {
+  const outcomes = record.outcomes.map((outcome): KeptOutcome => {
+    if (outcome.kind === "affected" || outcome.kind === "message") return outcome;
+    return { ...outcome, kind: "message", text: words(outcome) };
+  });
+  return { ...record, outcomes };
+}
+
 /** The record of an answer just made; one that is too large is kept as a note. */
 export function recordOf(answer: KeptAnswer): KeptAnswer {
   let bytes = 0;
   for (const outcome of answer.outcomes) bytes += outcome.text.length;
   if (bytes <= KEPT_ANSWER_BYTES) return answer;
-  const outcomes = answer.outcomes.map((outcome): KeptOutcome => {
-    if (outcome.kind === "affected" || outcome.kind === "message") return outcome;
-    const text = `done; its answer of ${outcome.text.length} bytes was too large to keep`;
-    return { ...outcome, kind: "message", text };
-  });
-  return { ...answer, outcomes };
+  return noted(answer, ({ text }) => `done; its answer of ${text.length} bytes was too large to keep`);
 }
 
 export function encodeRecord(w: ByteWriter, record: KeptAnswer): void {
   w.string(record.subject);
+  w.string(record.rights);
   w.string(record.key);
   w.string(record.requestHash);
   w.f64(record.atMs);
@@ -147,6 +168,7 @@ export function encodeRecord(w: ByteWriter, record: KeptAnswer): void {
 
 export function decodeRecord(r: ByteReader): KeptAnswer {
   const subject = r.string();
+  const rights = r.string();
   const key = r.string();
   const requestHash = r.string();
   const atMs = r.f64();
@@ -161,5 +183,5 @@ export function decodeRecord(r: ByteReader): KeptAnswer {
     batch = batch || (flags & 2) !== 0;
     outcomes.push({ kind, count: rows, wrote, isWrite: (flags & 1) !== 0, text: r.string() });
   }
-  return { subject, key, requestHash, atMs, batch, outcomes };
+  return { subject, rights, key, requestHash, atMs, batch, outcomes };
 }

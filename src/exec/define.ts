@@ -16,7 +16,7 @@ import { cellToValue } from "../value/types.ts";
 import type { Cell, FieldType, Value } from "../value/value.ts";
 import type { Planning } from "./get.ts";
 import { message, NO_CHANGE, type Plan, type Result } from "./plan.ts";
-import { checkDefinition, isReadable } from "./rules.ts";
+import { checkDefinition, mayRead, readable } from "./rules.ts";
 import { tableOf, unknownCollection } from "./table_of.ts";
 import { isDead } from "./unique.ts";
 
@@ -54,13 +54,12 @@ function run(planning: Planning, statement: Definition, env: Env): Result {
     case "createIndex":
       return createIndex(planning, statement, env);
     case "collections": {
-      const seen = store.tables().filter((table) => isReadable(planning, table));
-      const schemas = seen.map((table) => describeSchema(table.schema));
+      const schemas = readable(store, planning.rules).map((table) => describeSchema(table.schema));
       return { kind: "schemas", text: `[${schemas.join(",")}]`, count: schemas.length, change: NO_CHANGE };
     }
     case "describe": {
       const table = tableOf(planning, statement.collection);
-      if (!isReadable(planning, table)) throw unknownCollection(planning, statement.collection);
+      if (!mayRead(planning.rules, table)) throw unknownCollection(planning, statement.collection);
       const { schema } = table;
       return { kind: "schemas", text: `[${describeSchema(schema)}]`, count: 1, change: NO_CHANGE };
     }

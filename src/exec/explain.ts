@@ -3,7 +3,7 @@
 import type { ExplainStatement } from "../lang/ast.ts";
 import type { Env } from "../plan/env.ts";
 import { jsonString } from "../value/json.ts";
-import { type Planning, planGet } from "./get.ts";
+import { boundLines, type Planning, planGet } from "./get.ts";
 import { NO_CHANGE, type Plan, type Result } from "./plan.ts";
 import { planDel, planSet } from "./set.ts";
 
@@ -20,7 +20,8 @@ export function planExplain(planning: Planning, statement: ExplainStatement): Pl
     const picked = plan.pick?.run(env);
     const tested = env.tested;
     const result = plan.run(env);
-    return linesOf([picked?.how ?? "", `rows tested: ${tested}`, `rows: ${result.count}`]);
+    const lines = [picked?.how ?? "", `rows tested: ${tested}`, `rows: ${result.count}`];
+    return linesOf(planning.rules === null || plan.table === null ? lines : boundLines(plan.table, lines));
   };
   return { ...plan, verb: "explain", isWrite: false, run };
 }

@@ -17,7 +17,7 @@ import type { Point, Row, Value } from "../value/value.ts";
 import { Grouping, hasAggregate } from "./group.ts";
 import { NO_CHANGE, type Plan, type Result, unmet } from "./plan.ts";
 import { type Column, columnsOf, RowWriter } from "./render.ts";
-import { type Rules, readWhere } from "./rules.ts";
+import { type Bound, type Rules, readBound } from "./rules.ts";
 import { tableOf } from "./table_of.ts";
 
 /** What the parts of one statement share while it is planned. */
@@ -43,9 +43,9 @@ export function compilerOf(planning: Planning, table: Table, place: "row" | "non
 
 export function planGet(planning: Planning, asked: GetStatement): Plan & { readonly how: (env: Env) => string[] } {
   const table = tableOf(planning, asked.collection);
-  const get = { ...asked, where: readWhere(planning, table, asked.where) };
-  const read = new Read(planning, table, get);
-  planning.time.add(table, get.where, compilerOf(planning, table, "row"), (name) => planning.store.table(name));
+  const bound = readBound(planning, table, asked.where);
+  const read = new Read(planning, table, asked, bound);
+  planning.time.add(table, bound.whole, compilerOf(planning, table, "row"), (name) => planning.store.table(name));
   return {
     verb: "get",
     isWrite: false,
@@ -75,8 +75,7 @@ function planInner(planning: Planning, asked: GetStatement): InnerGet {
   // Nobody is shown the column, so it needs no name.
   const get: GetStatement = { ...asked, select: [{ ...item, as: item.text }] };
   const table = tableOf(planning, get.collection);
-  const where = readWhere(planning, table, get.where);
-  const read = new Read({ ...planning, level }, table, { ...get, where });
+  const read = new Read({ ...planning, level }, table, get, readBound(planning, table, get.where));
   return (env) => read.values(env);
 }
 
@@ -84,15 +83,17 @@ class Read {
   readonly pick: Pick;
   readonly #get: GetStatement;
   readonly #table: Table;
+  readonly #isBound: boolean;
   readonly #writer: RowWriter | null;
   readonly #grouping: Grouping | null;
   readonly #near: ((env: Env) => { rows: Row[]; metres: number[] }) | null;
   readonly #limit: ((env: Env) => number) | null;
   readonly #offset: ((env: Env) => number) | null;
 
-  constructor(planning: Planning, table: Table, get: GetStatement) {
+  constructor(planning: Planning, table: Table, get: GetStatement, bound: Bound) {
     this.#get = get;
     this.#table = table;
+    this.#isBound = planning.rules !== null;
     const compiler = compilerOf(planning, table, "row");
     const grouped = get.group.length > 0;
     const asked = get.select.some((item) => item.kind === "item" && hasAggregate(item.expr));
@@ -105,7 +106,8 @@ class Read {
     this.pick = new Pick(
       table,
       {
-        where: get.where,
+        where: bound.where,
+        rules: bound.rules,
         order: aggregating ? [] : get.order,
         limit: pages ? null : get.limit,
         offset: pages ? null : get.offset,
@@ -167,6 +169,11 @@ class Read {
   }
 
   explain(env: Env): string[] {
+    const lines = this.#lines(env);
+    return this.#isBound ? boundLines(this.#table, lines) : lines;
+  }
+
+  #lines(env: Env): string[] {
     const get = this.#get;
     const lines: string[] = [];
     if (get.count && this.#grouping === null) {
@@ -251,6 +258,14 @@ function scanNearest(table: Table, slot: number, point: Point, visit: (row: Row,
   });
   placed.sort((a, b) => a.away - b.away || (a.row[0] as number) - (b.row[0] as number));
   for (const { row, away } of placed) if (!visit(row, away)) return;
+}
+
+/**
+ * What a token held to rules is told of a plan: how many rows came of it. Which way was taken and what was tested on it
+ * follows from counts of all rows, those it may not know of among them.
+ */
+export function boundLines(table: Table, lines: readonly string[]): string[] {
+  return [`${table.schema.name}, the rows of this token`, ...lines.slice(-1)];
 }
 
 function rows(text: string, count: number): Result {

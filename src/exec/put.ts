@@ -5,6 +5,7 @@ import { Refusal } from "../base/refusal.ts";
 import type { Document, PutStatement } from "../lang/ast.ts";
 import type { Env } from "../plan/env.ts";
 import { type Eval, type ExpressionCompiler, fieldRef, memberJson, unknownField } from "../plan/expression.ts";
+import { ruleTest } from "../plan/filter.ts";
 import type { Table } from "../store/table.ts";
 import { jsonPathSet, listValues, objectEntries, tooDeep } from "../value/json.ts";
 import { fitCell } from "../value/types.ts";
@@ -13,7 +14,7 @@ import { Draft } from "./draft.ts";
 import { compilerOf, type Planning } from "./get.ts";
 import { atRow, missing, Patch } from "./patch.ts";
 import { affected, type Plan, type Result, unmet } from "./plan.ts";
-import { insertGuard, updateGuard, updateWhere } from "./rules.ts";
+import { insertGuard, updateBound, updateGuard, withoutNames } from "./rules.ts";
 import { tableOf } from "./table_of.ts";
 
 /** Documents as rows: null for an id they do not name, undefined for a field they leave out. */
@@ -21,14 +22,14 @@ type Documents = (env: Env) => readonly Row[];
 
 export function planPut(planning: Planning, statement: PutStatement): Plan {
   const table = tableOf(planning, statement.collection);
+  const insert = insertGuard(planning, table);
+  const reach = statement.elseSet === null ? null : reachTest(planning, table);
   const documents = Array.isArray(statement.documents)
     ? writtenOut(table, statement.documents as readonly Document[], compilerOf(planning, table, "none"))
     : sent(table, compilerOf(planning, table, "none"), statement);
   const patch =
     statement.elseSet === null ? null : new Patch(table, statement.elseSet, compilerOf(planning, table, "incoming"));
-  const insert = insertGuard(planning, table);
-  const update = patch === null ? undefined : updateGuard(planning, table);
-  const reach = patch === null ? null : reachTest(planning, table);
+  const update = patch === null ? undefined : updateGuard(planning, table, patch.slots);
   const required = requiredOf(table);
   const many = !Array.isArray(statement.documents) || statement.documents.length > 1;
   const complete = (document: Row, env: Env): void => {
@@ -38,6 +39,7 @@ export function planPut(planning: Planning, statement: PutStatement): Plan {
   };
   const run = (env: Env): Result => {
     const draft = new Draft(table, env, statement.ifAbsent);
+    const isBound = planning.rules !== null;
     const write = patch?.begin(env);
     const setHolder =
       write === undefined
@@ -50,14 +52,14 @@ export function planPut(planning: Planning, statement: PutStatement): Plan {
             update?.(holder, written, env);
             return written;
           };
-    const rows = documents(env);
+    const rows = sentBy(planning, table, () => documents(env));
     // Every document is seen to fit before any is told that its values are taken.
     for (const [at, document] of rows.entries()) inDocument(many ? at : null, () => complete(document, env));
     let count = 0;
     for (const document of rows) {
-      if (writeDocument(statement, draft, document, setHolder)) count++;
+      if (writeDocument(statement, draft, document, isBound, setHolder)) count++;
     }
-    const change = draft.change(planning.rules !== null);
+    const change = draft.change(isBound);
     if (statement.require !== null && count !== statement.require) {
       throw unmet(statement.insert ? "insert" : "put", statement.collection, count, statement.require);
     }
@@ -76,11 +78,21 @@ export function planPut(planning: Planning, statement: PutStatement): Plan {
   };
 }
 
+/** Documents sent name their fields only now. */
+function sentBy(planning: Planning, table: Table, documents: () => readonly Row[]): readonly Row[] {
+  try {
+    return documents();
+  } catch (error) {
+    throw withoutNames(planning.rules, table, error);
+  }
+}
+
 /** Answers whether a row was written. */
 function writeDocument(
   statement: PutStatement,
   draft: Draft,
   document: Row,
+  isBound: boolean,
   setHolder: ((holder: Row, document: Row) => Row) | null,
 ): boolean {
   const namesId = document[0] !== null;
@@ -92,7 +104,10 @@ function writeDocument(
       if (other !== undefined) {
         throw new Refusal(
           "conflict",
-          `the document meets two rows of \`${statement.collection}\`, ${String(holder[0])} and ${String(other[0])}: it can set only one`,
+          `the document meets two rows of \`${statement.collection}\`${
+            // A token held to rules may not know of them.
+            isBound ? "" : `, ${String(holder[0])} and ${String(other[0])}`
+          }: it can set only one`,
         );
       }
       draft.write(setHolder(holder, document));
@@ -121,8 +136,8 @@ function blankRow(width: number): Row {
 
 /** The rows an upsert may set: those an update rule reaches. */
 function reachTest(planning: Planning, table: Table): ((row: Row, env: Env) => boolean) | null {
-  const where = updateWhere(planning, table, null);
-  return where === null ? null : compilerOf(planning, table, "row").test(where).test;
+  const [filters] = updateBound(planning, table, null).rules;
+  return filters === undefined ? null : ruleTest(filters, compilerOf(planning, table, "row"));
 }
 
 interface Slot {
@@ -205,7 +220,7 @@ function inDocument<T>(at: number | null, work: () => T): T {
     return work();
   } catch (error) {
     if (!(error instanceof Refusal)) throw error;
-    throw new Refusal(error.code, `document ${at}: ${error.message}`, { ...error.data, document: at });
+    throw error.behind(`document ${at}: `, { document: at });
   }
 }
 

@@ -13,19 +13,21 @@ import { compilerOf, type Planning } from "./get.ts";
 import { atRow, Patch } from "./patch.ts";
 import { affected, type Plan, type Result, unmet } from "./plan.ts";
 import { columnsOf, everyColumn, RowWriter } from "./render.ts";
-import { deleteWhere, readableAsWritten, updateGuard, updateWhere } from "./rules.ts";
+import { type AsWritten, type Bound, deleteBound, readableAsWritten, updateBound, updateGuard } from "./rules.ts";
 import { tableOf } from "./table_of.ts";
 import { checkUnique } from "./unique.ts";
 
 export function planSet(planning: Planning, statement: SetStatement): Plan {
   const table = tableOf(planning, statement.collection);
   const compiler = compilerOf(planning, table, "row");
+  const reached = updateBound(planning, table, statement.where);
   const patch = new Patch(table, statement.patch, compiler);
-  const where = updateWhere(planning, table, statement.where);
-  const guard = updateGuard(planning, table);
-  const readable = statement.returning === null ? null : readableAsWritten(planning, table);
-  const also = readable === null ? null : asWritten(patch, readable);
-  const pick = pickOf(planning, table, { ...statement, where }, compiler, also);
+  const guard = updateGuard(planning, table, patch.slots);
+  const readable = statement.returning === null ? null : readableAsWritten(planning, table, statement.patch);
+  const plain = readable?.plain ?? null;
+  const bound = plain === null ? reached : { ...reached, rules: [...reached.rules, plain] };
+  const also = readable === null || readable.test === null ? null : asWritten(patch, readable.test);
+  const pick = pickOf(planning, table, statement, bound, compiler, also);
   const writer = returningOf(table, statement.returning, compiler);
   const touchesUnique = table.uniques().some((index) => patch.slots.has(index.slot));
   const { cid } = table;
@@ -51,20 +53,16 @@ export function planSet(planning: Planning, statement: SetStatement): Plan {
     }
     return answer(statement, writer, written, env, change);
   };
-  // What a claim writes parts no line, but where the rules judge rows as written it does.
-  const written = also === null ? "" : JSON.stringify(statement.patch.map((each) => [each.field, each.keys]));
-  const line = (env: Env): string => {
-    const values = also === null ? [] : statement.patch.map((each) => boundText(each.value, env));
-    return lineOf(table, where, statement.order, env) + written + values.join();
-  };
+  const line = (env: Env): string =>
+    lineOf(table, bound.whole, statement.order, env) + (readable === null ? "" : writtenLine(readable, env));
   return planOf(planning, "set", table, pick, line, run);
 }
 
 export function planDel(planning: Planning, statement: DelStatement): Plan {
   const table = tableOf(planning, statement.collection);
   const compiler = compilerOf(planning, table, "row");
-  const where = deleteWhere(planning, table, statement.where, statement.returning !== null);
-  const pick = pickOf(planning, table, { ...statement, where }, compiler, null);
+  const bound = deleteBound(planning, table, statement.where, statement.returning !== null);
+  const pick = pickOf(planning, table, statement, bound, compiler, null);
   const writer = returningOf(table, statement.returning, compiler);
   const { cid } = table;
   const run = (env: Env): Result => {
@@ -72,7 +70,7 @@ export function planDel(planning: Planning, statement: DelStatement): Plan {
     const change: Op[] = picked.map((row) => ({ op: "del", cid, id: row[0] as number }));
     return answer(statement, writer, picked, env, change);
   };
-  const line = (env: Env): string => lineOf(table, where, statement.order, env);
+  const line = (env: Env): string => lineOf(table, bound.whole, statement.order, env);
   return planOf(planning, "del", table, pick, line, run);
 }
 
@@ -80,12 +78,13 @@ function pickOf(
   planning: Planning,
   table: Table,
   statement: SetStatement | DelStatement,
+  { rules, where, whole }: Bound,
   compiler: ExpressionCompiler,
   also: Test | null,
 ): Pick {
-  const { where, order, limit } = statement;
-  planning.time.add(table, where, compiler, (name) => planning.store.table(name));
-  return new Pick(table, { where, order, limit, offset: null, also }, compiler);
+  const { order, limit } = statement;
+  planning.time.add(table, whole, compiler, (name) => planning.store.table(name));
+  return new Pick(table, { rules, where, order, limit, offset: null, also }, compiler);
 }
 
 /** A row as the patch would leave it, asked whether the token may read it. A patch that fails is left to the run. */
@@ -100,6 +99,12 @@ function asWritten(patch: Patch, readable: Test): Test {
     const after = attempt(() => write(row));
     return after === undefined || readable(after, env);
   };
+}
+
+/** What a claim writes parts no line, but where the rules judge rows as written all that they read of it does. */
+function writtenLine({ reads, written }: AsWritten, env: Env): string {
+  const values = written.map((each) => `${[each.field, ...each.keys].join(".")}: ${boundText(each.value, env)}`);
+  return `${boundText(reads, env)}\u0001${values.join(", ")}`;
 }
 
 function lineOf(table: Table, where: Expr | null, order: readonly OrderKey[], env: Env): string {

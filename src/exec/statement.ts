@@ -9,11 +9,21 @@ import { planExplain } from "./explain.ts";
 import { type Planning, planGet } from "./get.ts";
 import type { Plan } from "./plan.ts";
 import { planPut } from "./put.ts";
-import type { Rules } from "./rules.ts";
+import { type Rules, withoutNames } from "./rules.ts";
 import { planDel, planSet } from "./set.ts";
 
 /** Throws Refusal: unknown names (404), clauses and types that do not go together (400). */
 export function planStatement(store: Store, statement: Statement, rules: Rules | null): Plan {
+  try {
+    return plan(store, statement, rules);
+  } catch (error) {
+    const about = statement.kind === "explain" ? statement.of : statement;
+    const table = "collection" in about ? store.table(about.collection ?? "") : undefined;
+    throw rules === null || table === undefined ? error : withoutNames(rules, table, error);
+  }
+}
+
+function plan(store: Store, statement: Statement, rules: Rules | null): Plan {
   const planning: Planning = {
     store,
     counters: new Counters(),

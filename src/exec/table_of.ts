@@ -4,7 +4,7 @@ import { Refusal } from "../base/refusal.ts";
 import { nearestWord } from "../lang/nearest_word.ts";
 import type { Store } from "../store/store.ts";
 import type { Table } from "../store/table.ts";
-import type { Rules } from "./rules.ts";
+import { mayKnow, type Rules, readable } from "./rules.ts";
 
 interface Known {
   readonly store: Store;
@@ -13,7 +13,7 @@ interface Known {
 
 export function tableOf(planning: Known & { readonly tables: Set<Table> }, name: string): Table {
   const table = planning.store.table(name);
-  if (table === undefined || (planning.rules?.of(name) === undefined && planning.rules !== null)) {
+  if (table === undefined || !mayKnow(planning.rules, table)) {
     throw unknownCollection(planning, name);
   }
   planning.tables.add(table);
@@ -21,9 +21,8 @@ export function tableOf(planning: Known & { readonly tables: Set<Table> }, name:
 }
 
 export function unknownCollection({ store, rules }: Known, name: string): Refusal {
-  const names = store.tables().map((table) => table.schema.name);
-  const known = rules === null ? names : names.filter((each) => rules.of(each)?.read !== undefined);
+  const known = readable(store, rules).map((table) => table.schema.name);
   const near = nearestWord(name, known);
   const hint = near === undefined ? "" : `: did you mean \`${near}\`?`;
-  return new Refusal("unknown_collection", `no collection \`${name}\`${hint}`);
+  return new Refusal("unknown_collection", `no collection \`${name}\``, {}, hint);
 }

@@ -49,6 +49,9 @@ export class HeldClaims {
   readonly #boards = new Map<number, Board>();
   readonly #lines = new Map<string, Line>();
   readonly #waiters = new Set<Waiter>();
+  /** Requests held under an idempotency key, by its name: an answer kept under it is theirs at once. */
+  readonly #keyed = new Map<string, Set<Waiter>>();
+  readonly #kept = new Set<string>();
   /** Lines that read a collection in an inner get. */
   readonly #inner = new Map<number, Set<Watch>>();
   #order = 0;
@@ -68,6 +71,9 @@ export class HeldClaims {
     this.#wheel = new TimerWheel(engine.clock);
     this.#turns = new Turns(this.#wheel, (group, fromMs, momentMs) => this.#cameDue(group, fromMs, momentMs));
     engine.watch((change) => this.#noted(change));
+    engine.answers.kept = (name) => {
+      if (this.#keyed.has(name)) this.#kept.add(name);
+    };
   }
 
   /** Requests held now. */
@@ -118,6 +124,11 @@ export class HeldClaims {
       const settle = (run: Run): void => ("answer" in run ? resolve(run.answer) : reject(run.refusal));
       const waiter = new Waiter(request, ++this.#order, needOf(prepared), first, settle);
       this.#waiters.add(waiter);
+      if (waiter.key !== null) {
+        const tries = this.#keyed.get(waiter.key) ?? new Set();
+        tries.add(waiter);
+        this.#keyed.set(waiter.key, tries);
+      }
       const endMs = sinceMs + waitMs;
       waiter.end = this.#wheel.add(endMs, () => this.#ended(waiter));
       gone.addEventListener("abort", () => this.#finish(waiter, waiter.last), { once: true });
@@ -183,6 +194,11 @@ export class HeldClaims {
   #finish(waiter: Waiter, run: Run): void {
     if (waiter.answered) return;
     this.#waiters.delete(waiter);
+    if (waiter.key !== null) {
+      const tries = this.#keyed.get(waiter.key);
+      tries?.delete(waiter);
+      if (tries?.size === 0) this.#keyed.delete(waiter.key);
+    }
     if (waiter.end !== null) this.#wheel.cancel(waiter.end);
     const { line } = waiter;
     if (line !== null) {
@@ -251,6 +267,7 @@ export class HeldClaims {
       if (this.#stirred.size > 0) this.#restir();
       const drain = new Drain();
       for (;;) {
+        if (this.#kept.size > 0) this.#answerKept();
         this.#gather(drain);
         const winner = this.#winner(drain);
         if (winner === undefined) break;
@@ -263,6 +280,14 @@ export class HeldClaims {
       this.#fresh = [];
       this.#awake.clear();
     }
+  }
+
+  /** Other tries of a request that has its answer now are answered the same. */
+  #answerKept(): void {
+    for (const name of this.#kept) {
+      for (const waiter of [...(this.#keyed.get(name) ?? [])]) this.#finish(waiter, attempt(waiter.request));
+    }
+    this.#kept.clear();
   }
 
   /** Looks: rows just written by the lines they may concern, all rows by the lines that are awake. */

@@ -4,6 +4,7 @@ import type { Refusal } from "../base/refusal.ts";
 import type { Moment } from "../clock/wheel.ts";
 import type { BatchOutcome, Outcome, RequestContext } from "../engine/contract.ts";
 import type { Prepared } from "../engine/engine.ts";
+import { keyName } from "../engine/idempotency.ts";
 import type { Line } from "./line.ts";
 
 export type Answer = Outcome | BatchOutcome;
@@ -25,6 +26,8 @@ export class Waiter {
   readonly order: number;
   /** What a run needs that others of its line may not: its `limit`s and `require`s. */
   readonly need: string;
+  /** The name of its idempotency key; null without one. */
+  readonly key: string | null;
   line: Line | null = null;
   last: Run;
   end: Moment | null = null;
@@ -36,6 +39,8 @@ export class Waiter {
     this.order = order;
     this.need = need;
     this.last = last;
+    const { scope, idempotencyKey } = request.context;
+    this.key = idempotencyKey === null ? null : keyName(scope?.subject ?? "", idempotencyKey);
     this.#settle = settle;
   }
 

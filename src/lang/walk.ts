@@ -31,6 +31,15 @@ export function partsOf(expr: Expr): readonly Expr[] {
   }
 }
 
+/** Every node of an expression, inner reads aside. */
+export function* everyNode(root: Expr): Iterable<Expr> {
+  const pending: Expr[] = [root];
+  for (let expr = pending.pop(); expr !== undefined; expr = pending.pop()) {
+    yield expr;
+    for (const part of partsOf(expr)) pending.push(part);
+  }
+}
+
 /** Whether any node of an expression, inner reads aside, is such. */
 export function someNode(root: Expr, is: (expr: Expr) => boolean): boolean {
   const pending: Expr[] = [root];

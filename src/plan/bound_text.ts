@@ -38,6 +38,11 @@ function binderOf(env: Env): Bind {
   };
 }
 
+/** The tree with other leaves. */
+export function replaced(expr: Expr, leaf: (leaf: Expr) => Expr): Expr {
+  return bound(expr, leaf);
+}
+
 /** The tree with its leaves bound; its depth is the parser's, which is bounded. */
 function bound(expr: Expr, bind: Bind): Expr {
   const each = (part: Expr): Expr => bound(part, bind);

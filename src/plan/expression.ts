@@ -472,8 +472,8 @@ export function fieldRef(table: Table, name: string, keys: readonly string[]): F
 export function unknownField(table: Table, name: string): Refusal {
   const names = ["id", ...table.schema.fields.map((field) => field.name)];
   const near = nearestWord(name, names);
-  const hint = near === undefined ? `its fields are ${names.join(", ")}` : `did you mean \`${near}\`?`;
-  return new Refusal("unknown_field", `no field \`${name}\` in collection \`${table.schema.name}\`: ${hint}`);
+  const hint = near === undefined ? `: its fields are ${names.join(", ")}` : `: did you mean \`${near}\`?`;
+  return new Refusal("unknown_field", `no field \`${name}\` in collection \`${table.schema.name}\``, {}, hint);
 }
 
 /** A closure that reads a field as a value. */

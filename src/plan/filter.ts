@@ -56,10 +56,36 @@ export class Filter {
   /** Plain fields a condition at the top pins to a constant, index or none: what a held claim is found by. */
   readonly pins: readonly { readonly slot: number; readonly key: (row: Row, env: Env) => unknown }[];
 
-  constructor(table: Table, where: Expr | null, compiler: ExpressionCompiler, also: Test | null) {
-    const parts = where === null ? [] : where.kind === "and" ? where.of : [where];
-    const asked = parts.map((part) => conjunct(table, part, compiler));
-    this.conjuncts = also === null ? asked : [...asked, { test: also, key: null, set: null, geo: null }];
+  /**
+   * @param rules of each list one filter must hold; they are asked before `where`, and hold for no row they fail over
+   * @param also asked of each row all the rest lets through
+   */
+  constructor(
+    table: Table,
+    rules: readonly (readonly Expr[])[],
+    where: Expr | null,
+    compiler: ExpressionCompiler,
+    also: Test | null,
+  ) {
+    const parts: Expr[] = [];
+    const conjuncts: Conjunct[] = [];
+    for (const filters of rules) {
+      const [only] = filters;
+      if (filters.length > 1 || only === undefined) conjuncts.push(bare(ruleTest(filters, compiler)));
+      else {
+        for (const part of topParts(only)) {
+          parts.push(part);
+          const asked = conjunct(table, part, compiler);
+          conjuncts.push({ ...asked, test: guarded(asked.test) });
+        }
+      }
+    }
+    for (const part of where === null ? [] : topParts(where)) {
+      parts.push(part);
+      conjuncts.push(conjunct(table, part, compiler));
+    }
+    if (also !== null) conjuncts.push(bare(also));
+    this.conjuncts = conjuncts;
     const notNull = new Set<number>();
     for (const part of parts) {
       if (part.kind !== "isNull" || !part.not) continue;
@@ -81,6 +107,33 @@ export class Filter {
     for (const part of this.conjuncts) if (!part.test(row, env)) return false;
     return true;
   }
+}
+
+function topParts(where: Expr): readonly Expr[] {
+  return where.kind === "and" ? where.of : [where];
+}
+
+function bare(test: Test): Conjunct {
+  return { test, key: null, set: null, geo: null };
+}
+
+/** Whether one of a token's filters holds. One that is refused over a row does not, so that no row is told of by it. */
+export function ruleTest(filters: readonly Expr[], compiler: ExpressionCompiler): Test {
+  const tests = filters.map((filter) => guarded(compiler.test(filter).test));
+  const [only] = tests;
+  if (tests.length === 1 && only !== undefined) return only;
+  return (row, env) => tests.some((test) => test(row, env));
+}
+
+function guarded(test: Test): Test {
+  return (row, env) => {
+    try {
+      return test(row, env);
+    } catch (error) {
+      if (error instanceof Refusal) return false;
+      throw error;
+    }
+  };
 }
 
 function conjunct(table: Table, expr: Expr, compiler: ExpressionCompiler): Conjunct {

@@ -50,12 +50,24 @@ export class TimeSense {
     if (where !== null) this.#visit(table, where, compiler, tableOf);
   }
 
+  /** Takes in one more filter over the same rows. */
+  addFilter(
+    table: Table,
+    where: Expr,
+    compiler: ExpressionCompiler,
+    tableOf: (name: string) => Table | undefined,
+  ): void {
+    this.#visit(table, where, compiler, tableOf);
+  }
+
   #visit(table: Table, root: Expr, compiler: ExpressionCompiler, tableOf: (name: string) => Table | undefined): void {
     const pending: Expr[] = [root];
     for (let expr = pending.pop(); expr !== undefined; expr = pending.pop()) {
       switch (expr.kind) {
         case "binary":
           if (isOrdering(expr) && readsNow(expr)) {
+            // Two distances from one now(): it holds always or never.
+            if (isNowOffset(expr.left, compiler) && isNowOffset(expr.right, compiler)) break;
             if (!this.#placed(table, expr, compiler)) this.#refuse(expr);
           } else if (readsNow(expr)) this.#refuse(expr);
           else pending.push(expr.left, expr.right);

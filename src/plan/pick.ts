@@ -70,13 +70,15 @@ export class Pick {
       readonly order: readonly OrderKey[];
       readonly limit: CountExpr | null;
       readonly offset: CountExpr | null;
+      /** What a token may reach: of each list one filter must hold. Asked first. */
+      readonly rules?: readonly (readonly Expr[])[];
       /** Asked of each row the filter lets through, last. */
       readonly also?: Test | null;
     },
     compiler: ExpressionCompiler,
   ) {
     this.table = table;
-    this.filter = new Filter(table, clauses.where, compiler, clauses.also ?? null);
+    this.filter = new Filter(table, clauses.rules ?? [], clauses.where, compiler, clauses.also ?? null);
     this.order = new Order(table, clauses.order, compiler);
     this.#limit = clauses.limit === null ? null : countOf(clauses.limit, "limit", compiler);
     this.#offset = clauses.offset === null ? null : countOf(clauses.offset, "offset", compiler);
