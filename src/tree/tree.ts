@@ -262,7 +262,7 @@ export class Tree<K, R extends Keyed> {
     return this.#size === 0 ? undefined : (this.#last.rows[this.#last.n - 1] as R);
   }
 
-  /** How many entries come before (key, id); id may be -Infinity or Infinity for "all of that key after / before". */
+  /** How many entries come before (key, id); the id -Infinity is before, Infinity behind all entries of the key. */
   rank(key: K, id: number): number {
     return this.#rank(this.#keyOf(key), id);
   }
