@@ -84,7 +84,7 @@ export class ChangeStreams {
     this.#count++;
     gone.addEventListener("abort", () => follower.stream.end());
     try {
-      await this.#engine.durable();
+      await this.#engine.durable(true);
     } catch (error) {
       follower.stream.end();
       throw error;
@@ -161,7 +161,7 @@ export class ChangeStreams {
       }
       if (sends.length === 0) break;
       try {
-        await this.#engine.durable();
+        await this.#engine.durable(true);
       } catch (error) {
         const refusal = this.#failed(error);
         for (const followers of [...this.#followers.values()]) for (const one of [...followers]) one.fail(refusal);

@@ -32,14 +32,14 @@ export async function answerQuery(service: Service, request: Request): Promise<R
       const held = data.hold.query(statement, context, holdMs, request.signal);
       if (held instanceof Promise) {
         outcome = await held;
-        await data.engine.durable();
+        await data.engine.durable(outcome.isRead);
         service.metrics.heldStatement();
         return answer(service, outcome);
       }
       outcome = held;
     } else outcome = data.engine.query(text, statement.params, context);
     service.audited(request, text, outcome);
-    const durable = data.engine.durable();
+    const durable = data.engine.durable(outcome.isRead);
     if (durable !== undefined) await durable;
     service.answered(outcome.isWrite ? "write" : "read", startMs, text);
     return answer(service, outcome);
@@ -75,13 +75,13 @@ async function answerTagged(
   const last = engine.readTag(statement.text, context);
   const tag = last === undefined || context.scope !== null ? undefined : `"${last}"`;
   if (tag !== undefined && namesTag(sentTag, tag)) {
-    await engine.durable();
+    await engine.durable(true);
     service.answered("read", startMs, statement.text);
     return service.answers.other(304, null, { etag: tag });
   }
   const outcome = engine.query(statement.text, statement.params, context);
   service.audited(request, statement.text, outcome);
-  await engine.durable();
+  await engine.durable(outcome.isRead);
   service.answered(outcome.isWrite ? "write" : "read", startMs, statement.text);
   if (outcome.isWrite || last === undefined) return answer(service, outcome);
   const etag = tag ?? `"c${new Bun.CryptoHasher("sha256").update(outcome.body).digest("hex").slice(0, 32)}"`;
@@ -113,7 +113,7 @@ export async function answerBatch(service: Service, request: Request): Promise<R
       const held = data.hold.batch(requests, context, holdMs, request.signal);
       if (held instanceof Promise) {
         outcome = await held;
-        await data.engine.durable();
+        await data.engine.durable(outcome.isRead);
         service.metrics.heldStatement();
         return batchAnswer(service, outcome);
       }
@@ -122,7 +122,7 @@ export async function answerBatch(service: Service, request: Request): Promise<R
     if (service.audit !== null) {
       for (const [at, one] of outcome.outcomes.entries()) service.audited(request, requests[at]?.text ?? "", one);
     }
-    const durable = data.engine.durable();
+    const durable = data.engine.durable(outcome.isRead);
     if (durable !== undefined) await durable;
     service.answered(kind, startMs, requests[0]?.text ?? "");
     return batchAnswer(service, outcome);

@@ -98,7 +98,7 @@ function collectionRoute(kind: StatementKind, route: Route): Answerer {
       const schema = schemaOf(data, kind, collection, context);
       const routed = route(schema, pairsOf(queryStringOf(request.url)), body);
       const outcome = run(data, routed, context);
-      const durable = data.engine.durable();
+      const durable = data.engine.durable(kind === "read");
       if (durable !== undefined) await durable;
       service.answered(kind, startMs, routed.statement.text);
       if (kind === "read") return service.answers.ok(routed.body(outcome));

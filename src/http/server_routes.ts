@@ -15,7 +15,7 @@ import type { Service } from "./service.ts";
 export const answerRoot = route(async (service, request, who) => {
   const { engine } = service.data();
   const names = engine.names(contextOf(request, who, ""));
-  await engine.durable();
+  await engine.durable(true);
   const version = JSON.stringify(service.settings.version);
   return service.answers.ok(`{"fenec":${version},"fenecdb":${version},"collections":${JSON.stringify(names)}}`);
 });
@@ -24,7 +24,7 @@ export const answerRoot = route(async (service, request, who) => {
 export const answerCollections = route(async (service, request, who) => {
   const { engine } = service.data();
   const body = engine.collections(contextOf(request, who, ""));
-  await engine.durable();
+  await engine.durable(true);
   return service.answers.ok(body);
 });
 

@@ -135,8 +135,8 @@ export class ToldEngine implements EngineContract {
     return { outcomes, seq: this.seq, wrote: 0, isRead: true };
   }
 
-  durable(): Promise<void> | undefined {
-    return this.onDisk;
+  durable(isRead = false): Promise<void> | undefined {
+    return isRead && this.unwell !== null ? undefined : this.onDisk;
   }
 
   collections(): string {

@@ -118,6 +118,15 @@ describe("answers", () => {
     expect(answer.status).toBe(500);
     expect(JSON.parse(answer.body)).toEqual({ error: "the disk is gone", code: "disk_failed" });
     expect(asked.lines).toEqual([]);
+    // Once that is known, reads go on: they confirm nothing.
+    engine.unwell = "the disk is gone";
+    const lines = '{"query":"q"}\n{"query":"r"}';
+    expect((await asked.query("q")).status).toBe(200);
+    expect((await asked.ask("POST", "/batch", lines)).status).toBe(200);
+    expect((await asked.ask("GET", "/")).status).toBe(200);
+    expect((await asked.ask("GET", "/collections")).status).toBe(200);
+    engine.answer = wrote('{"affected":1}', 1);
+    expect((await asked.query("q")).status).toBe(500);
   });
 
   test("a refusal keeps its data; 401 and 503 their headers", async () => {
