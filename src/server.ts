@@ -315,6 +315,14 @@ function syncText({ sync }: Flags): string {
   return typeof sync === "number" ? `every ${sync} ms` : sync;
 }
 
+/** What nobody expected leaves memory in a state that nobody knows; what is on disk is whole. */
+function broke(error: unknown): never {
+  log.error("an error that nobody expected", {}, error);
+  process.exit(EXIT_DEFECT);
+}
+process.on("uncaughtException", broke);
+process.on("unhandledRejection", broke);
+
 let command: ReturnType<typeof readCommand>;
 try {
   command = readCommand(process.argv.slice(2), process.env);

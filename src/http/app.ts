@@ -80,8 +80,6 @@ export function appOf(service: Service) {
 }
 
 function unknownRoute(request: Request): Refusal {
-  const refusal = noRoute();
-  return request.method === "OPTIONS"
-    ? new Refusal(refusal.code, "no page of another origin may ask here: the server was started without --cors")
-    : refusal;
+  if (request.method !== "OPTIONS") return noRoute(request);
+  return new Refusal("unknown_route", "no page of another origin may ask here: the server was started without --cors");
 }

@@ -4,7 +4,7 @@ import { Refusal } from "../base/refusal.ts";
 import { EXPOSITION_TYPE } from "../obs/exposition.ts";
 import { parseTime } from "../value/time.ts";
 import { bodyText, readClock } from "./body.ts";
-import { contextOf } from "./request_headers.ts";
+import { contextOf, targetOf } from "./request_headers.ts";
 import type { Hold, Identity } from "./seams.ts";
 import type { Service } from "./service.ts";
 
@@ -70,14 +70,14 @@ function unwell(service: Service, code: string, why: string): Response {
 }
 
 /** `GET /_clock` of a server on the test clock. */
-export const answerClock = route(async (service, _request, who) => {
-  const clock = testClock(service, who);
+export const answerClock = route(async (service, request, who) => {
+  const clock = testClock(service, request, who);
   return service.answers.ok(`{"now":${clock.now()}}`);
 });
 
 /** `POST /_clock`: answered when everything that came due has run. */
 export const answerMoveClock = route(async (service, request, who) => {
-  const clock = testClock(service, who);
+  const clock = testClock(service, request, who);
   const { advance_ms: byMs, set } = readClock(await bodyText(request, service.settings.maxBodyBytes));
   if (byMs !== undefined) await clock.advance(byMs);
   else {
@@ -89,14 +89,18 @@ export const answerMoveClock = route(async (service, request, who) => {
   return service.answers.ok(`{"now":${clock.now()}}`);
 });
 
-function testClock(service: Service, who: Identity) {
-  if (service.testClock === null) throw noRoute();
+function testClock(service: Service, request: Request, who: Identity) {
+  if (service.testClock === null) throw noRoute(request);
   if (who.kind === "scoped") throw new Refusal("forbidden", "the clock is moved by the server's token alone");
   return service.testClock;
 }
 
-export function noRoute(): Refusal {
-  return new Refusal("unknown_route", "there is no such route: POST /query and /batch take statements");
+/** What was asked for is quoted up to here. */
+const QUOTED = 100;
+
+export function noRoute(request: Request): Refusal {
+  const asked = `${request.method} ${targetOf(request.url).split("?", 1)[0]?.slice(0, QUOTED)}`;
+  return new Refusal("unknown_route", `there is no route ${asked}`);
 }
 
 type Answerer = (service: Service, request: Request) => Promise<Response>;
