@@ -15,11 +15,12 @@ import { CREATE, idsOf, jobsOf, startOnDisk, startOnTestClock } from "./queue.ts
 
 setDefaultTimeout(PATIENCE_MS);
 
+const NEGATIVE_ZERO = '{"n":-0}';
 const KEPT = [
   '{"id":3889108265204450030}',
   '{"id":1970670598291982290}',
   '{"n":9007199254740993}',
-  '{"n":-0}',
+  NEGATIVE_ZERO,
   '{"n":0.1}',
   '{"n":1E2}',
   '{"n":1.50}',
@@ -71,13 +72,19 @@ describe("kept to the digit", () => {
 
   test("as a literal of the statement", async () => {
     await using queue = await startOnTestClock();
-    const literals = KEPT.filter((payload) => payload !== PAST_64_BITS);
+    const literals = KEPT.filter((payload) => payload !== PAST_64_BITS && payload !== NEGATIVE_ZERO);
     for (const payload of literals) {
       await queue.server.run(`put jobs {payload: ${payload}, run_at: now(), attempts: 0}`);
     }
     const payloads = (await queue.all()).map(({ payload }) => writeExact(payload));
     expect(payloads).toEqual(literals.map((text) => writeExact(readExact(text))));
     expect((await queue.server.query(`put jobs {payload: ${PAST_64_BITS}}`)).status).toBe(400);
+  });
+
+  test("a negative zero as a literal of the statement", async () => {
+    await using queue = await startOnTestClock();
+    await queue.server.run(`put jobs {payload: ${NEGATIVE_ZERO}}`);
+    expect((await queue.server.query("get jobs select payload")).body).toBe(`[{"payload":${NEGATIVE_ZERO}}]`);
   });
 
   test("a filter finds the number itself and not its neighbours", async () => {
