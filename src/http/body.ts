@@ -55,7 +55,7 @@ async function chunkedBody(body: ReadableStream<Uint8Array>, maxBytes: number): 
     if (done) return Buffer.concat(chunks, size);
     size += value.byteLength;
     if (size > maxBytes) {
-      void reader.cancel();
+      reader.cancel().catch(() => {});
       throw tooLarge(maxBytes);
     }
     chunks.push(value);
