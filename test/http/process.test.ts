@@ -1,9 +1,11 @@
 /** What only a process and its sockets show: starting, stopping, the shape of bytes on a connection. */
 
 import { afterAll, afterEach, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { writeFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { Scratch, Server, startRefused } from "../harness/server.ts";
+import { signToken } from "../harness/token.ts";
 
 /** A process starts in a quarter of a second, and in many on a machine that has other things to do. */
 setDefaultTimeout(60_000);
@@ -249,5 +251,35 @@ describe("on a connection", () => {
       await wire.until(({ ended }) => ended);
     }
     expect((await server.query("collections")).status).toBe(200);
+  });
+});
+
+describe("a change stream", () => {
+  test("ends with the token it was opened by", async () => {
+    using scratch = new Scratch();
+    const secret = "a secret of more than thirty-two bytes";
+    const secretFile = join(scratch.path, "secret");
+    const policy = join(scratch.path, "policy");
+    writeFileSync(secretFile, secret);
+    writeFileSync(policy, "diary read,write where owner = $jwt.sub\n");
+    const rules = ["--token", "root", "--jwt-secret-file", secretFile, "--policy", policy, "--auth-delay", "0"];
+    const server = await start("--in-memory", "--test-clock", ...rules);
+    const root = { Authorization: "Bearer root" };
+    await server.query("create collection diary (owner text, t text)", [], root);
+    const { now } = JSON.parse((await server.ask({ path: "/_clock", headers: root })).body) as { now: number };
+    const exp = Math.ceil(now / 1_000) + 60;
+    const token = signToken(JSON.stringify({ sub: "ann", exp }), secret);
+    const wire = new Wire(server);
+    wire.send(`GET /diary/changes HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`);
+    await wire.until(({ received }) => received.includes("event: seed"));
+    const move = (ms: number) =>
+      server.ask({ method: "POST", path: "/_clock", headers: root, body: JSON.stringify({ advance_ms: ms }) });
+    await move(exp * 1_000 - now - 1);
+    await server.query('put diary {owner: "ann", t: "in time"}', [], root);
+    await wire.until(({ received }) => received.includes("in time"));
+    expect(wire.received).not.toContain("event: error");
+    await move(1);
+    await wire.until(({ received }) => received.includes("event: error") && received.endsWith("0\r\n\r\n"));
+    expect(wire.received).toContain('"status":401');
   });
 });
