@@ -185,12 +185,14 @@ test("courier: a new order goes to the nearest who waits, and not again to who d
   expect(taken.at(-1)).toBe("far took cake");
 });
 
-/** Resolves once so many claims are held at the server. */
+/** Resolves once so many claims are held at the server; bounded, so that a server that never gets there is told of. */
 async function held(count: number): Promise<void> {
-  for (;;) {
-    const text = await (await fetch(`${server.url}/_metrics`)).text();
+  let text = "";
+  for (let look = 0; look < 2_000; look++) {
+    text = await (await fetch(`${server.url}/_metrics`, { signal: AbortSignal.timeout(10_000) })).text();
     if (text.includes(`\nfenec_held_claims ${count}\n`)) return;
   }
+  throw new Error(`not ${count} claims held: ${/^fenec_held_claims.*$/m.exec(text)?.[0]}`);
 }
 
 test("schedule: one row a task, moved on to the next time, missed times run once", async () => {
