@@ -64,7 +64,9 @@ export function scanNumber(text: string, from: number): Literal {
     next < 128 &&
     (next < 65 || (next > 90 && next < 97) || next > 122)
   ) {
-    return { value: negative && whole !== 0 ? -whole : whole, end: i, wrong: undefined };
+    // A minus zero is a float, as in json: an int has none, and a payload is to come back as it was written.
+    if (negative && whole === 0) return { value: new Float(-0, "-0"), end: i, wrong: undefined };
+    return { value: negative ? -whole : whole, end: i, wrong: undefined };
   }
   return scanLongNumber(text, from, first);
 }

@@ -228,10 +228,15 @@ function check(text: string, from: number, depth: number, prefix: string): { tex
         i = end;
       } else if (unit === OPEN_OBJECT || unit === OPEN_LIST) {
         if (level === depth) {
-          throw new Refusal("too_deep", `json nested too deep: at most ${depth} levels of objects and lists`, {
-            path: pathWords(text, level, prefix),
-            offset: i,
-          });
+          // A body may nest a little deeper, for the documents round its values; what users can change is the value.
+          throw new Refusal(
+            "too_deep",
+            `json nested too deep: at most ${Math.min(depth, JSON_DEPTH)} levels of objects and lists`,
+            {
+              path: pathWords(text, level, prefix),
+              offset: i,
+            },
+          );
         }
         level++;
         counts[level] = 0;

@@ -119,7 +119,7 @@ describe("words that are names where no clause can be", () => {
 describe("literals", () => {
   const values: [string, Value][] = [
     ["0", 0],
-    ["-0", 0],
+    ["-0", new Float(-0, "-0")],
     ["007", 7],
     ["1_000_000", 1_000_000],
     ["-9007199254740991", -9007199254740991],
