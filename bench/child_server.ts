@@ -1,0 +1,88 @@
+/** This server as a benchmark's child: started on a free port over a directory of its own, told of by its start line. */
+
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+export interface ChildServer {
+  readonly port: number;
+  readonly pid: number;
+  readonly directory: string;
+  /** Seconds of CPU it has taken so far, all threads. */
+  cpuSeconds(): number;
+  /** Ends it and removes its directory. */
+  stop(): Promise<void>;
+}
+
+export interface ChildOptions {
+  /** `--sync`; ignored with `--in-memory` among the arguments. */
+  readonly sync?: string;
+  /** Further flags of the server. */
+  readonly args?: readonly string[];
+  /** Flags of the runtime: a profile. */
+  readonly runtime?: readonly string[];
+  /** Where a runtime that profiles leaves its file. */
+  readonly cwd?: string;
+}
+
+const SERVER = join(import.meta.dir, "..", "src", "server.ts");
+/** Clock ticks a second in /proc, on every Linux there is. */
+const TICKS = 100;
+
+export async function startServer(options: ChildOptions = {}): Promise<ChildServer> {
+  const directory = mkdtempSync(join(tmpdir(), "fenec-bench-"));
+  const child = Bun.spawn(
+    [
+      process.execPath,
+      ...(options.runtime ?? []),
+      SERVER,
+      "--listen",
+      "127.0.0.1:0",
+      "--data",
+      directory,
+      "--sync",
+      options.sync ?? "always",
+      ...(options.args ?? []),
+    ],
+    { stdout: "pipe", stderr: "inherit", cwd: options.cwd ?? directory, env: environment() },
+  );
+  const line = await firstLine(child.stdout);
+  const port = Number(/:(\d+),/.exec(line)?.[1]);
+  if (!Number.isSafeInteger(port)) throw new Error(`the server did not start: ${line}`);
+  return {
+    port,
+    pid: child.pid,
+    directory,
+    cpuSeconds: () => cpuSeconds(child.pid),
+    stop: async () => {
+      child.kill("SIGTERM");
+      await child.exited;
+      rmSync(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Without the flags that an environment may carry. */
+function environment(): Record<string, string | undefined> {
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(FENEC_|PORT$)/.test(name)));
+}
+
+async function firstLine(stream: ReadableStream<Uint8Array>): Promise<string> {
+  const decoder = new TextDecoder();
+  let text = "";
+  const reader = stream.getReader();
+  while (!text.includes("\n")) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    text += decoder.decode(value, { stream: true });
+  }
+  reader.releaseLock();
+  return text.split("\n", 1)[0] ?? "";
+}
+
+/** CPU seconds of a process, its ended children not among them. */
+export function cpuSeconds(pid: number): number {
+  const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  return (Number(fields[11]) + Number(fields[12])) / TICKS;
+}
