@@ -14,22 +14,38 @@ const SWEPT_ROWS = 1_000;
 export class Sweeper {
   readonly #engine: Engine;
   readonly #clock: Clock;
+  #running = false;
   #scheduled: Scheduled | null = null;
 
   constructor(engine: Engine, clock: Clock) {
     this.#engine = engine;
     this.#clock = clock;
-  }
-
-  start(): void {
-    this.#scheduled = this.#clock.at(this.#clock.now() + SWEEP_MS, () => {
-      this.sweep();
-      this.start();
+    engine.watch((change) => {
+      if (this.#running && this.#scheduled === null && change.some((op) => op.op === "create" || op.op === "alter")) {
+        this.#schedule();
+      }
     });
   }
 
+  /** Sweeps from now on, as long as there is a collection whose rows expire. */
+  start(): void {
+    this.#running = true;
+    this.#schedule();
+  }
+
   stop(): void {
+    this.#running = false;
     this.#scheduled?.cancel();
+    this.#scheduled = null;
+  }
+
+  #schedule(): void {
+    if (!this.#engine.store.tables().some((table) => table.ttl !== undefined)) return;
+    this.#scheduled = this.#clock.at(this.#clock.now() + SWEEP_MS, () => {
+      this.#scheduled = null;
+      this.sweep();
+      this.#schedule();
+    });
   }
 
   sweep(): void {
@@ -43,7 +59,11 @@ export class Sweeper {
         return gone.length < SWEPT_ROWS;
       });
       this.#engine.sweep(gone);
-      if (gone.length === SWEPT_ROWS) setImmediate(() => this.sweep());
+      if (gone.length === SWEPT_ROWS) {
+        setImmediate(() => {
+          if (this.#running) this.sweep();
+        });
+      }
     }
   }
 }
