@@ -112,20 +112,15 @@ export function* loadSnapshot(
   onRecord?: (record: KeptAnswer) => void,
 ): Generator<number, void, undefined> {
   const loader = new StateLoader();
+  yield* snapshot.blocks((tag, data) => {
+    if (tag === STATE_HEAD) loader.head(new ByteReader(data));
+    else if (tag === STATE_SLICE) loader.slice(new ByteReader(data));
+    else onBlock(tag, data);
+  });
+  for (const _ of loader.finish(store)) yield 0;
+  const catalog = new Catalog(store.tables().map((table) => table.schema));
   const replay = (change: Change): void => store.replay(change);
-  let catalog = new Catalog();
-  yield* snapshot.read(
-    (tag, data) => {
-      if (tag === STATE_HEAD) loader.head(new ByteReader(data));
-      else if (tag === STATE_SLICE) loader.slice(new ByteReader(data));
-      else onBlock(tag, data);
-    },
-    () => {
-      loader.finish(store);
-      catalog = new Catalog(store.tables().map((table) => table.schema));
-    },
-    (frame) => readPayload(frame.payload, catalog, replay, onRecord),
-  );
+  yield* snapshot.frames((frame) => readPayload(frame.payload, catalog, replay, onRecord));
 }
 
 /** The newest snapshot that is whole; those before it go to `passedOver`. */

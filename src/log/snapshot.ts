@@ -32,6 +32,7 @@
  */
 
 import { assert } from "../base/assert.ts";
+import type { Steps } from "../base/steps.ts";
 import { Damage } from "./damage.ts";
 import type { Disk, DiskFile } from "./disk.ts";
 import type { Frame } from "./frame.ts";
@@ -316,33 +317,29 @@ export class Snapshot {
   }
 
   /**
-   * Hands on the engine's blocks in the order they were written, then, once told that they are done, the frames. All
-   * bytes are views of the file, good as long as somebody holds them.
-   *
-   * @returns steps of this: each gives the bytes it went through
+   * Hands on the engine's blocks in the order they were written. All bytes are views of the file, good as long as
+   * somebody holds them. Gives the bytes of each step.
    */
-  *read(
-    onBlock: (tag: number, data: Uint8Array) => void,
-    onBlocksDone: () => void,
-    onFrame: (frame: Frame) => void,
-  ): Generator<number, void, undefined> {
-    let framed = false;
+  *blocks(onBlock: (tag: number, data: Uint8Array) => void): Steps<void, number> {
     for (const block of this.#blocks) {
-      const data = this.#bytes.subarray(block.from, block.end);
-      if (block.tag !== FRAME_TAG) {
-        onBlock(block.tag, data);
-      } else {
-        if (!framed) onBlocksDone();
-        framed = true;
-        onFrame({
-          position: data.readDoubleLE(0),
-          atMs: data.readDoubleLE(8),
-          seq: data.readDoubleLE(16),
-          payload: data.subarray(FRAME_NUMBERS_BYTES),
-        });
-      }
+      if (block.tag === FRAME_TAG) continue;
+      onBlock(block.tag, this.#bytes.subarray(block.from, block.end));
       yield block.end - block.from;
     }
-    if (!framed) onBlocksDone();
+  }
+
+  /** The frames behind them, likewise. */
+  *frames(onFrame: (frame: Frame) => void): Steps<void, number> {
+    for (const block of this.#blocks) {
+      if (block.tag !== FRAME_TAG) continue;
+      const data = this.#bytes.subarray(block.from, block.end);
+      onFrame({
+        position: data.readDoubleLE(0),
+        atMs: data.readDoubleLE(8),
+        seq: data.readDoubleLE(16),
+        payload: data.subarray(FRAME_NUMBERS_BYTES),
+      });
+      yield data.length;
+    }
   }
 }

@@ -10,13 +10,14 @@
  */
 
 import { assert } from "../base/assert.ts";
+import type { Steps } from "../base/steps.ts";
 import type { IndexDef } from "../schema/schema.ts";
 import { Tree } from "../tree/tree.ts";
 import { jsonPathValue } from "../value/json.ts";
 import { compareValues } from "../value/order.ts";
 import { compareCells } from "../value/types.ts";
 import type { Cell, FieldType, Row, Value } from "../value/value.ts";
-import { orderOfKeys, orderOfNumbers } from "./key_order.ts";
+import { orderKeys, orderNumbers } from "./key_order.ts";
 
 /** A cell of the field, or for a path the value it leads to. */
 export type Key = Cell | Value;
@@ -32,6 +33,9 @@ export interface KeyRange {
 /** Every row of an index, and every row whose key is not null. */
 export const WHOLE_RANGE: KeyRange = { lo: undefined, loOpen: false, hi: undefined, hiOpen: false };
 export const NOT_NULL_RANGE: KeyRange = { lo: null, loOpen: true, hi: undefined, hiOpen: false };
+
+/** Keys made in one step. */
+const STEP_ROWS = 1 << 16;
 
 export class OrderedIndex {
   readonly def: IndexDef;
@@ -116,22 +120,25 @@ export class OrderedIndex {
   }
 
   /** Takes rows, sorted by id, into the empty index. */
-  load(rows: readonly Row[]): void {
+  *load(rows: readonly Row[]): Steps<void> {
+    const { slot } = this;
     if (this.#numeric) {
       const keys = new Float64Array(rows.length);
       for (let i = 0; i < rows.length; i++) {
-        const cell = (rows[i] as Row)[this.slot] as number | null;
+        const cell = (rows[i] as Row)[slot] as number | null;
         keys[i] = cell === null ? -Infinity : cell;
       }
-      const order = orderOfNumbers(keys);
-      this.#tree.load(
-        keys.map((_, i) => keys[order[i] as number] as number),
-        inOrder(rows, order),
-      );
+      yield;
+      const order = yield* orderNumbers(keys);
+      yield* this.#tree.loadInSteps(keys as ArrayLike<Key>, rows, order);
     } else {
-      const keys = rows.map((row) => this.keyOf(row));
-      const order = orderOfKeys(keys, this.compare);
-      this.#tree.load(inOrder(keys, order), inOrder(rows, order));
+      const keys = new Array<Key>(rows.length);
+      for (let i = 0; i < rows.length; i++) {
+        keys[i] = this.keyOf(rows[i] as Row);
+        if (i % STEP_ROWS === STEP_ROWS - 1) yield;
+      }
+      const order = yield* orderKeys(keys, this.compare);
+      yield* this.#tree.loadInSteps(keys, rows, order);
     }
   }
 
@@ -175,10 +182,4 @@ export class OrderedIndex {
   #end(range: KeyRange): number {
     return range.hi === undefined ? this.#tree.size : this.#tree.rank(range.hi, range.hiOpen ? -Infinity : Infinity);
   }
-}
-
-function inOrder<T>(list: readonly T[], order: Uint32Array): T[] {
-  const ordered = new Array<T>(list.length);
-  for (let i = 0; i < list.length; i++) ordered[i] = list[order[i] as number] as T;
-  return ordered;
 }

@@ -14,6 +14,7 @@
 
 import { assert } from "../base/assert.ts";
 import type { ByteReader, ByteWriter } from "../base/bytes.ts";
+import type { Steps } from "../base/steps.ts";
 import type { CollectionSchema } from "../schema/schema.ts";
 import { decodeRow, encodeRow } from "../value/encoding.ts";
 import type { Row } from "../value/value.ts";
@@ -102,9 +103,9 @@ export class StateLoader {
   }
 
   /** Fills an empty store. */
-  finish(store: Store): void {
+  *finish(store: Store): Steps<void> {
     assert(store.tables().length === 0, "a state is loaded over tables");
-    for (const part of this.#parts) store.bulkLoad(part.schema, part.nextId, part.rows);
+    for (const part of this.#parts) yield* store.bulkLoad(part.schema, part.nextId, part.rows);
     store.nextCid = Math.max(store.nextCid, this.#nextCid);
   }
 }

@@ -5,6 +5,7 @@
  */
 
 import { assert } from "../base/assert.ts";
+import type { Steps } from "../base/steps.ts";
 import type { CollectionSchema } from "../schema/schema.ts";
 import type { Row } from "../value/value.ts";
 import type { Change, Op } from "./change.ts";
@@ -62,9 +63,9 @@ export class Store {
   }
 
   /** A collection with its rows, sorted by id, as a snapshot has them. The store owns the rows from here on. */
-  bulkLoad(schema: CollectionSchema, nextId: number, rows: readonly Row[]): Table {
+  *bulkLoad(schema: CollectionSchema, nextId: number, rows: readonly Row[]): Steps<Table> {
     const table = this.#create(schema, nextId);
-    table.load(rows);
+    yield* table.load(rows);
     return table;
   }
 

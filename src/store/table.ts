@@ -7,6 +7,7 @@
  */
 
 import { assert } from "../base/assert.ts";
+import { type Steps, toEnd } from "../base/steps.ts";
 import type { GeoIndex } from "../geo/geo.ts";
 import { fieldOf, sameKeys, typesOf } from "../schema/find.ts";
 import type { CollectionSchema, Field, IndexDef } from "../schema/schema.ts";
@@ -42,6 +43,9 @@ export interface TableState {
 export interface Scale {
   bytes: number;
 }
+
+/** Rows weighed in one step. */
+const STEP_ROWS = 1 << 16;
 
 export class Table {
   readonly cid: number;
@@ -172,15 +176,15 @@ export class Table {
         return true;
       });
       this.#become(stateOf(schema, new Tree<number, Row>("number"), freshIndexes(schema)), 0);
-      this.#fill(rows);
+      toEnd(this.#fill(rows));
     }
     this.version++;
   }
 
   /** Takes rows, sorted by id, into the empty table. */
-  load(rows: readonly Row[]): void {
+  *load(rows: readonly Row[]): Steps<void> {
     assert(this.count === 0, `${this.schema.name} is loaded over rows`);
-    this.#fill(rows);
+    yield* this.#fill(rows);
     const last = rows[rows.length - 1];
     if (last !== undefined && (last[0] as number) >= this.nextId) this.nextId = (last[0] as number) + 1;
     this.version++;
@@ -256,7 +260,7 @@ export class Table {
     }
   }
 
-  #fill(rows: readonly Row[]): void {
+  *#fill(rows: readonly Row[]): Steps<void> {
     const { rows: tree, indexes } = this.#state;
     const ids = new Float64Array(rows.length);
     let bytes = 0;
@@ -264,9 +268,10 @@ export class Table {
       const row = rows[i] as Row;
       ids[i] = row[0] as number;
       bytes += contentBytes(row);
+      if (i % STEP_ROWS === STEP_ROWS - 1) yield;
     }
-    tree.load(ids, rows);
-    for (const index of indexes) index.load(rows);
+    yield* tree.loadInSteps(ids, rows, null);
+    for (const index of indexes) yield* filled(index, rows);
     this.#dataBytes += bytes;
     this.#scale.bytes += bytes + rows.length * this.#state.fixedBytes;
   }
@@ -285,7 +290,7 @@ export class Table {
       if (held !== undefined) return held.as(def, field.type);
       if (rows === undefined) rows = this.#allRows();
       const index = freshIndex(def, field);
-      index.load(rows);
+      toEnd(filled(index, rows));
       return index;
     });
   }
@@ -332,6 +337,12 @@ function freshIndexes(schema: CollectionSchema): (OrderedIndex | PlaceIndex)[] {
 
 function freshIndex(def: IndexDef, field: Field): OrderedIndex | PlaceIndex {
   return def.kind === "geo" ? new PlaceIndex(def, field.slot) : new OrderedIndex(def, field.slot, field.type);
+}
+
+function* filled(index: OrderedIndex | PlaceIndex, rows: readonly Row[]): Steps<void> {
+  if (index instanceof OrderedIndex) yield* index.load(rows);
+  else index.load(rows);
+  yield;
 }
 
 function fieldOfIndex(schema: CollectionSchema, def: IndexDef): Field {

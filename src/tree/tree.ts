@@ -20,6 +20,7 @@
  */
 
 import { assert } from "../base/assert.ts";
+import { type Steps, toEnd } from "../base/steps.ts";
 
 /** A row of any shape whose first cell is its id, a number. */
 export type Keyed = readonly unknown[];
@@ -36,6 +37,11 @@ export const FANOUT = 109;
 
 /** A million entries take four levels at the poorest fill; this many cannot be reached. */
 const MAX_HEIGHT = 24;
+
+/** Leaves loaded in one step. */
+const STEP_LEAVES = 512;
+
+const UNORDERED = "a tree is loaded in order";
 
 type Keys = Float64Array | unknown[];
 
@@ -148,6 +154,34 @@ function moveValues(from: unknown[], start: number, to: unknown[], at: number, c
 function moveKeys(from: Keys, start: number, to: Keys, at: number, count: number): void {
   if (from instanceof Float64Array) moveNumbers(from, start, to as Float64Array, at, count);
   else moveValues(from, start, to as unknown[], at, count);
+}
+
+/** `#fillKeys` where keys and leaf hold numbers: the loop that most of a start's time with indexes goes to. */
+function fillNumbers(
+  leaf: Leaf,
+  keys: Float64Array,
+  rows: readonly Keyed[],
+  order: Uint32Array | null,
+  from: number,
+  to: number,
+): void {
+  const { ids, rows: held } = leaf;
+  const numbers = leaf.keys as Float64Array;
+  let keyBefore = Number.NEGATIVE_INFINITY;
+  let idBefore = Number.NEGATIVE_INFINITY;
+  for (let entry = from; entry < to; entry++) {
+    const at = order === null ? entry : (order[entry] as number);
+    const key = keys[at] as number;
+    const row = rows[at] as Keyed;
+    const id = row[0] as number;
+    assert(key > keyBefore || (key === keyBefore && id > idBefore), UNORDERED);
+    numbers[entry - from] = key;
+    ids[entry - from] = id;
+    held[entry - from] = row;
+    keyBefore = key;
+    idBefore = id;
+  }
+  leaf.n = to - from;
 }
 
 export class Tree<K, R extends Keyed> {
@@ -350,8 +384,14 @@ export class Tree<K, R extends Keyed> {
    * is mostly settled, and a node that is not costs one split.
    */
   load(keys: ArrayLike<K>, rows: readonly R[]): void {
+    toEnd(this.loadInSteps(keys, rows, null));
+  }
+
+  /** The same in steps, between which nobody uses the tree; `order`, if given, says the place of each entry in both lists. */
+  *loadInSteps(keys: ArrayLike<K>, rows: readonly R[], order: Uint32Array | null): Steps<void> {
     assert(this.#size === 0, "only an empty tree is loaded");
     assert(keys.length === rows.length, "as many keys as rows");
+    assert(order === null || order.length === rows.length, "a place for each row");
     const total = rows.length;
     if (total === 0) return;
     this.#changes++;
@@ -365,15 +405,14 @@ export class Tree<K, R extends Keyed> {
         next.previous = leaf;
         leaf.next = next;
         leaf = next;
+        if (i % STEP_LEAVES === 0) yield;
       }
       const end = Math.floor(((i + 1) * total) / leaves);
-      for (; entry < end; entry++) {
-        leaf.keys[leaf.n] = this.#keyIn(keys[entry] as K);
-        const row = rows[entry] as R;
-        leaf.ids[leaf.n] = row[0] as number;
-        leaf.rows[leaf.n] = row;
-        leaf.n++;
-      }
+      if (this.#numeric && keys instanceof Float64Array) fillNumbers(leaf, keys, rows, order, entry, end);
+      else this.#fillKeys(leaf, keys, rows, order, entry, end);
+      const { previous } = leaf;
+      assert(previous === null || this.#before(previous, previous.n - 1, leaf, 0), UNORDERED);
+      entry = end;
       level.push(leaf);
     }
     this.#last = leaf;
@@ -405,13 +444,25 @@ export class Tree<K, R extends Keyed> {
       bounds = aboveBounds;
     }
     this.#root = level[0] as Node;
-    for (let here: Leaf | null = this.#first; here !== null; here = here.next) {
-      for (let i = 0; i < here.n; i++) {
-        const previous = i > 0 ? here : here.previous;
-        if (previous === null) continue;
-        const before = i > 0 ? i - 1 : previous.n - 1;
-        assert(this.#before(previous, before, here, i), "a tree is loaded in order");
-      }
+  }
+
+  /** The entries `from` up to `to` of what is loaded, into an empty leaf. */
+  #fillKeys(
+    leaf: Leaf,
+    keys: ArrayLike<K>,
+    rows: readonly R[],
+    order: Uint32Array | null,
+    from: number,
+    to: number,
+  ): void {
+    for (let entry = from; entry < to; entry++) {
+      const at = order === null ? entry : (order[entry] as number);
+      const row = rows[at] as R;
+      leaf.keys[leaf.n] = this.#keyIn(keys[at] as K);
+      leaf.ids[leaf.n] = row[0] as number;
+      leaf.rows[leaf.n] = row;
+      assert(leaf.n === 0 || this.#before(leaf, leaf.n - 1, leaf, leaf.n), UNORDERED);
+      leaf.n++;
     }
   }
 

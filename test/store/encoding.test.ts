@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import { ByteReader, ByteWriter } from "../../src/base/bytes.ts";
 import { ID_MAX, LIST_LEVELS } from "../../src/base/limits.ts";
+import { toEnd } from "../../src/base/steps.ts";
 import { createSchema } from "../../src/schema/declare.ts";
 import type { CollectionSchema } from "../../src/schema/schema.ts";
 import type { Change } from "../../src/store/change.ts";
@@ -127,7 +128,7 @@ test("a state is cut where rows or bytes say, and counters outlive their rows", 
     [2, 3],
   ]);
   const loaded = new Store();
-  loader.finish(loaded);
+  toEnd(loader.finish(loaded));
   loaded.check();
   expect(loaded.nextCid).toBe(13);
   expect(loaded.tables().map((table) => [table.cid, table.nextId, table.count])).toEqual([

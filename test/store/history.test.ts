@@ -5,6 +5,7 @@
 
 import { expect, test } from "bun:test";
 import { ByteReader, ByteWriter } from "../../src/base/bytes.ts";
+import { toEnd } from "../../src/base/steps.ts";
 import type { Op } from "../../src/store/change.ts";
 import { Catalog, decodeChange, encodeChange } from "../../src/store/encoding.ts";
 import type { KeyRange } from "../../src/store/ordered_index.ts";
@@ -213,7 +214,7 @@ function reloaded(random: Random, store: Store): Store {
     place = next;
   }
   const loaded = new Store();
-  loader.finish(loaded);
+  toEnd(loader.finish(loaded));
   return loaded;
 }
 
@@ -261,7 +262,7 @@ test("a snapshot taken while the writer goes on, then replayed over, ends in the
       for (let i = 0; i < 5; i++) log.push(apply());
 
       const recovered = new Store();
-      loader.finish(recovered);
+      toEnd(loader.finish(recovered));
       const catalog = new Catalog(recovered.tables().map((table) => table.schema));
       for (const frame of log) recovered.replay(decodeChange(new ByteReader(frame), catalog));
       expectSame(recovered, model);

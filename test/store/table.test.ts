@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { ID_MAX } from "../../src/base/limits.ts";
+import { toEnd } from "../../src/base/steps.ts";
 import { addField, addIndex, changeIndex, dropField, renameField } from "../../src/schema/alter.ts";
 import { createSchema } from "../../src/schema/declare.ts";
 import type { CollectionSchema, IndexKind } from "../../src/schema/schema.ts";
@@ -338,7 +339,7 @@ test("rows loaded at once make the table that rows put one by one make", () => {
   const count = 3000;
   const all = Array.from({ length: count }, (_, i) => i + 1);
   const loaded = new Store();
-  loaded.bulkLoad(schema, count + 10, all.map(row));
+  toEnd(loaded.bulkLoad(schema, count + 10, all.map(row)));
   loaded.check();
   expect(tableOf(loaded).nextId).toBe(count + 10);
   const single = new Store();
