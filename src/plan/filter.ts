@@ -49,6 +49,8 @@ export interface Conjunct {
 
 export class Filter {
   readonly conjuncts: readonly Conjunct[];
+  /** Who asks is held to rules, and may not know of every row. */
+  readonly isBound: boolean;
   /** What keeps rows past their time out of every read; undefined without `@ttl`, or where expired() is asked. */
   readonly alive: Test | undefined;
   /** Slots of the plain fields that a condition at the top keeps from null. */
@@ -57,19 +59,21 @@ export class Filter {
   readonly pins: readonly { readonly slot: number; readonly key: (row: Row, env: Env) => unknown }[];
 
   /**
-   * @param rules of each list one filter must hold; they are asked before `where`, and hold for no row they fail over
+   * @param rules of each list one filter must hold; they are asked before `where`, and hold for no row they fail over.
+   *   Null: no token is held to any
    * @param also asked of each row all the rest lets through
    */
   constructor(
     table: Table,
-    rules: readonly (readonly Expr[])[],
+    rules: readonly (readonly Expr[])[] | null,
     where: Expr | null,
     compiler: ExpressionCompiler,
     also: Test | null,
   ) {
+    this.isBound = rules !== null;
     const parts: Expr[] = [];
     const conjuncts: Conjunct[] = [];
-    for (const filters of rules) {
+    for (const filters of rules ?? []) {
       const [only] = filters;
       if (filters.length > 1 || only === undefined) conjuncts.push(bare(ruleTest(filters, compiler)));
       else {
@@ -104,9 +108,31 @@ export class Filter {
   /** The whole filter on one row. */
   matches(row: Row, env: Env): boolean {
     if (this.alive !== undefined && !this.alive(row, env)) return false;
-    for (const part of this.conjuncts) if (!part.test(row, env)) return false;
+    return this.passes(this.conjuncts, row, env);
+  }
+
+  /**
+   * Whether the conditions an index has not answered hold. Where rules bind, one that does not hold goes before one that is
+   * refused: which index answers what depends on all rows, and a refusal that came or not would tell of them.
+   */
+  passes(residual: readonly Conjunct[], row: Row, env: Env): boolean {
+    if (this.isBound) return passesUntold(residual, row, env);
+    for (const part of residual) if (!part.test(row, env)) return false;
     return true;
   }
+}
+
+function passesUntold(residual: readonly Conjunct[], row: Row, env: Env): boolean {
+  for (let at = 0; at < residual.length; at++) {
+    try {
+      if (!(residual[at] as Conjunct).test(row, env)) return false;
+    } catch (refusal) {
+      if (!(refusal instanceof Refusal)) throw refusal;
+      for (const part of residual.slice(at + 1)) if (attempt(() => part.test(row, env)) === false) return false;
+      throw refusal;
+    }
+  }
+  return true;
 }
 
 function topParts(where: Expr): readonly Expr[] {

@@ -4,6 +4,9 @@
  * A pick chooses between the ways the filter's indexes and the order's index offer, by exact counts out of the counted
  * trees. A walk in order that may pass many rows by is given a budget, what the other way would read; when it runs out
  * before the page is full, the other way is taken. No choice changes the answer, only what is read for it.
+ *
+ * Where a token's rules hide rows, no choice may change a refusal either, as it was made by counts of all rows: a row that
+ * the filter is refused over counts as one that matches, and its refusal comes if it is in the page.
  */
 
 import { Refusal } from "../base/refusal.ts";
@@ -70,15 +73,15 @@ export class Pick {
       readonly order: readonly OrderKey[];
       readonly limit: CountExpr | null;
       readonly offset: CountExpr | null;
-      /** What a token may reach: of each list one filter must hold. Asked first. */
-      readonly rules?: readonly (readonly Expr[])[];
+      /** What a token may reach: of each list one filter must hold. Asked first. Null: no rules bind. */
+      readonly rules?: readonly (readonly Expr[])[] | null;
       /** Asked of each row the filter lets through, last. */
       readonly also?: Test | null;
     },
     compiler: ExpressionCompiler,
   ) {
     this.table = table;
-    this.filter = new Filter(table, clauses.rules ?? [], clauses.where, compiler, clauses.also ?? null);
+    this.filter = new Filter(table, clauses.rules ?? null, clauses.where, compiler, clauses.also ?? null);
     this.order = new Order(table, clauses.order, compiler);
     this.#limit = clauses.limit === null ? null : countOf(clauses.limit, "limit", compiler);
     this.#offset = clauses.offset === null ? null : countOf(clauses.offset, "offset", compiler);
@@ -118,10 +121,12 @@ export class Pick {
       }
     }
     let count = 0;
-    this.#visit(access, env, () => {
+    const refused = new Refused();
+    this.#visit(access, env, refused, () => {
       count++;
       return true;
     });
+    refused.throwFirst();
     return { count, how: describe(access, this.table) };
   }
 
@@ -161,7 +166,7 @@ export class Pick {
     const alive = this.filter.alive;
     const visit = (row: Row): boolean => {
       env.tested++;
-      if ((alive === undefined || alive(row, env)) && passes(residual, row, env)) {
+      if ((alive === undefined || alive(row, env)) && this.filter.passes(residual, row, env)) {
         rows.push(row);
         if (rows.length >= most) return false;
       }
@@ -177,12 +182,34 @@ export class Pick {
 
   #gather(access: Access, most: number, env: Env): Picked {
     const rows: Row[] = [];
-    this.#visit(access, env, (row) => {
+    const refused = new Refused();
+    this.#visit(access, env, refused, (row) => {
       rows.push(row);
       return true;
     });
     const how = describe(access, this.table);
-    return { rows: this.order.sorted(rows, most, env), how: rows.length > 1 ? `${how}, put in order` : how };
+    const page = this.#sorted(rows, refused, most, env);
+    return { rows: page, how: rows.length > 1 ? `${how}, put in order` : how };
+  }
+
+  #sorted(rows: Row[], refused: Refused, most: number, env: Env): Row[] {
+    if (!this.filter.isBound) return this.order.sorted(rows, most, env);
+    for (const row of refused.rows) rows.push(row);
+    let page: Row[];
+    try {
+      page = this.order.sorted(rows, most, env);
+    } catch (error) {
+      if (error instanceof Refusal) this.#throwFirst(rows, env);
+      throw error;
+    }
+    for (const row of page) refused.throwAt(row);
+    return page;
+  }
+
+  /** The refusal of the order's keys that comes first by id, whatever way the rows were found in. */
+  #throwFirst(rows: readonly Row[], env: Env): void {
+    const byId = rows.slice().sort((a, b) => (a[0] as number) - (b[0] as number));
+    for (const row of byId) this.order.keysOf(row, env);
   }
 
   #nearest(
@@ -228,13 +255,20 @@ export class Pick {
     return this.filter.conjuncts.some((part) => part.geo?.slot === slot) || this.filter.notNull.has(slot);
   }
 
-  #visit(access: Access, env: Env, visit: (row: Row) => boolean): void {
+  #visit(access: Access, env: Env, refused: Refused, visit: (row: Row) => boolean): void {
     const residual = this.#residual(access);
-    const alive = this.filter.alive;
+    const { filter } = this;
+    const { alive, isBound } = filter;
     const tested = (row: Row): boolean => {
       env.tested++;
       if (alive !== undefined && !alive(row, env)) return true;
-      return passes(residual, row, env) ? visit(row) : true;
+      try {
+        return filter.passes(residual, row, env) ? visit(row) : true;
+      } catch (error) {
+        if (!isBound || !(error instanceof Refusal)) throw error;
+        refused.add(row, error);
+        return true;
+      }
     };
     switch (access.kind) {
       case "none":
@@ -351,9 +385,31 @@ export class Pick {
 
 const NO_RESIDUAL: readonly Conjunct[] = [];
 
-function passes(residual: readonly Conjunct[], row: Row, env: Env): boolean {
-  for (const part of residual) if (!part.test(row, env)) return false;
-  return true;
+/** Rows that a filter was refused over. */
+class Refused {
+  #byRow: Map<Row, Refusal> | null = null;
+
+  get rows(): Iterable<Row> {
+    return this.#byRow?.keys() ?? [];
+  }
+
+  add(row: Row, refusal: Refusal): void {
+    this.#byRow ??= new Map();
+    this.#byRow.set(row, refusal);
+  }
+
+  throwAt(row: Row): void {
+    const refusal = this.#byRow?.get(row);
+    if (refusal !== undefined) throw refusal;
+  }
+
+  throwFirst(): void {
+    let first: Row | undefined;
+    for (const row of this.rows) {
+      if (first === undefined || (row[0] as number) < (first[0] as number)) first = row;
+    }
+    if (first !== undefined) this.throwAt(first);
+  }
 }
 
 function countIn(access: Access): number {
