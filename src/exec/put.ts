@@ -136,7 +136,7 @@ function blankRow(width: number): Row {
 
 /** The rows an upsert may set: those an update rule reaches. */
 function reachTest(planning: Planning, table: Table): ((row: Row, env: Env) => boolean) | null {
-  const [filters] = updateBound(planning, table, null).rules;
+  const [filters] = updateBound(planning, table, null).rules ?? [];
   return filters === undefined ? null : ruleTest(filters, compilerOf(planning, table, "row"));
 }
 

@@ -60,8 +60,8 @@ export interface Rules {
 
 /** The rows a statement is about: its own filter, and the rules it is held to. */
 export interface Bound {
-  /** Of each list one filter must hold. */
-  readonly rules: readonly (readonly Expr[])[];
+  /** Of each list one filter must hold; null: no rules bind. */
+  readonly rules: readonly (readonly Expr[])[] | null;
   readonly where: Expr | null;
   /** All of it as one filter. */
   readonly whole: Expr | null;
@@ -342,7 +342,7 @@ function expiredOf(rules: TableRules, where: Expr | null): Grants[] {
 }
 
 function unbound(where: Expr | null): Bound {
-  return { rules: [], where, whole: where };
+  return { rules: null, where, whole: where };
 }
 
 function boundBy(grants: readonly Grants[], where: Expr | null): Bound {

@@ -25,7 +25,7 @@ export function planSet(planning: Planning, statement: SetStatement): Plan {
   const guard = updateGuard(planning, table, patch.slots);
   const readable = statement.returning === null ? null : readableAsWritten(planning, table, statement.patch);
   const plain = readable?.plain ?? null;
-  const bound = plain === null ? reached : { ...reached, rules: [...reached.rules, plain] };
+  const bound = plain === null ? reached : { ...reached, rules: [...(reached.rules ?? []), plain] };
   const also = readable === null || readable.test === null ? null : asWritten(patch, readable.test);
   const pick = pickOf(planning, table, statement, bound, compiler, also);
   const writer = returningOf(table, statement.returning, compiler);
