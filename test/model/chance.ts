@@ -275,11 +275,22 @@ export class Writer {
           return `(${part()} or ${part()})`;
         case 1:
           return `not ${random.chance(0.5) ? `(${part()})` : part()}`;
+        case 2:
+          return [...this.#range(collection), part()].join(" and ");
         default:
           return this.#some(2, 3, part).join(" and ");
       }
     }
     return this.#comparison(collection);
+  }
+
+  /** Bounds of one field, which may say the same, or nothing together. */
+  #range(collection: Collection): string[] {
+    const random = this.#random;
+    const field = random.pick(collection.fields);
+    const name = random.chance(0.2) ? "id" : field.type.kind === "json" ? `${field.name}.k` : field.name;
+    const type: FieldType = name === "id" ? { kind: "int" } : field.type;
+    return this.#some(2, 3, () => `${name} ${random.pick(["<", "<=", ">", ">=", "="])} ${this.value(type)}`);
   }
 
   #comparison(collection: Collection): string {
