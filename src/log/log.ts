@@ -25,7 +25,8 @@ import { type Disk, type DiskFile, saysFull } from "./disk.ts";
 import { encodeFrame, FRAME_HEAD_BYTES, type Frame, UNKNOWN_BEHIND } from "./frame.ts";
 import { Reserve } from "./reserve.ts";
 import { MARK_BYTES, type Mark, scanInSteps } from "./scan.ts";
-import { encodeSegmentHead, SEGMENT_HEAD_BYTES, type SegmentHead, segmentName, walkSegment } from "./segment.ts";
+import { encodeSegmentHead, SEGMENT_HEAD_BYTES, type SegmentHead, segmentName } from "./segment.ts";
+import { SegmentReader } from "./segment_reader.ts";
 
 /** `always`: an answer waits for its sync. A number: a sync every so many ms. `off`: only when the log is closed. */
 export type SyncPolicy = "always" | "off" | number;
@@ -404,7 +405,7 @@ export class Log {
       if (segment.last < position || mark === undefined) continue;
       const file = this.#disk.open(segment.name);
       try {
-        walkSegment(file, segment.head.salt, mark.offset, mark.position, (frame) => {
+        new SegmentReader(file, segment.head.salt).walk(mark.offset, mark.position, (frame) => {
           if (frame.position > durable) go = false;
           else if (frame.position >= position) go = visit(frame);
           return go && frame.position < segment.last;

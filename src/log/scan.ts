@@ -4,18 +4,12 @@
  * reports.
  */
 
+import { type Steps, toEnd } from "../base/steps.ts";
 import { Damage } from "./damage.ts";
 import type { Disk, DiskFile } from "./disk.ts";
 import { type FoundFrame, type Frame, UNKNOWN_BEHIND } from "./frame.ts";
-import {
-  readSegmentHead,
-  SEGMENT_HEAD_BYTES,
-  type SegmentEnd,
-  type SegmentHead,
-  segmentFirst,
-  walkSegment,
-  zerosFrom,
-} from "./segment.ts";
+import { readSegmentHead, SEGMENT_HEAD_BYTES, type SegmentHead, segmentFirst } from "./segment.ts";
+import { type SegmentEnd, SegmentReader, zerosFrom } from "./segment_reader.ts";
 
 /** A segment as it was found. */
 export interface SegmentFound {
@@ -66,11 +60,7 @@ export function scanLog(
   onFrame: (frame: Frame) => void,
   onDamage: (damage: Damage) => void,
 ): LogScan {
-  const steps = scanInSteps(disk, after, history, onFrame, onDamage);
-  for (;;) {
-    const step = steps.next();
-    if (step.done) return step.value;
-  }
+  return toEnd(scanInSteps(disk, after, history, onFrame, onDamage));
 }
 
 /** The same a piece at a time, for a reader who has other things to do meanwhile; gives the bytes of each piece. */
@@ -80,7 +70,7 @@ export function* scanInSteps(
   history: string | null,
   onFrame: (frame: Frame) => void,
   onDamage: (damage: Damage) => void,
-): Generator<number, LogScan, undefined> {
+): Steps<LogScan, number> {
   const names = disk.list().filter((name) => segmentFirst(name) !== undefined);
   const segments: SegmentFound[] = [];
   let unfinished: string | null = null;
@@ -145,7 +135,8 @@ function* walk(
   newest: boolean,
   onFrame: (frame: FoundFrame) => void,
   onDamage: (damage: Damage) => void,
-): Generator<number, { found: SegmentFound; doubtOffset: number }, undefined> {
+): Steps<{ found: SegmentFound; doubtOffset: number }, number> {
+  const reader = new SegmentReader(file, head.salt);
   const marks: Mark[] = [];
   /** Frames whose being on disk no later frame vouches for, oldest first. */
   let doubt: { position: number; offset: number }[] = [];
@@ -156,7 +147,7 @@ function* walk(
   for (;;) {
     const pauseAt = offset + STEP_BYTES;
     let paused = false;
-    const end = walkSegment(file, head.salt, offset, last + 1, (frame, at) => {
+    const end = reader.walk(offset, last + 1, (frame, at) => {
       paused = at >= pauseAt;
       if (paused) return false;
       if (at >= markAt) {
