@@ -165,20 +165,30 @@ export class ByteWriter {
 
 /** Reading past the end is a broken assumption: frames are checked whole before they are read. */
 export class ByteReader {
-  private readonly buffer: TextBuffer;
-  private readonly doubles: DataView;
-  private at: number;
-  private readonly end: number;
+  /** The whole memory that the bytes are a part of. */
+  private buffer!: TextBuffer;
+  private doubles!: DataView;
+  private start = 0;
+  private at = 0;
+  private end = 0;
 
   constructor(bytes: Uint8Array, from = 0, to = bytes.length) {
-    this.buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length) as TextBuffer;
-    this.doubles = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
-    this.at = from;
-    this.end = to;
+    this.wrap(bytes.buffer);
+    this.over(bytes);
+    this.end = this.at + to;
+    this.at += from;
+  }
+
+  /** Reads these bytes from now on: pieces of one buffer need no reader each, which costs more than a small piece does. */
+  over(bytes: Uint8Array): void {
+    if (bytes.buffer !== this.doubles.buffer) this.wrap(bytes.buffer);
+    this.start = bytes.byteOffset;
+    this.at = bytes.byteOffset;
+    this.end = bytes.byteOffset + bytes.length;
   }
 
   get position(): number {
-    return this.at;
+    return this.at - this.start;
   }
 
   get remaining(): number {
@@ -257,6 +267,11 @@ export class ByteReader {
     assert(at + count <= this.end, "reading past the end of the bytes");
     this.at = at + count;
     return at;
+  }
+
+  private wrap(memory: ArrayBufferLike): void {
+    this.buffer = Buffer.from(memory) as TextBuffer;
+    this.doubles = new DataView(memory);
   }
 }
 

@@ -26,20 +26,31 @@ export function writeRecord(w: ByteWriter, record: KeptAnswer): void {
   encodeRecord(w, record);
 }
 
-/** Hands on the sections of a frame in their order. */
-export function readPayload(
-  payload: Uint8Array,
-  catalog: Catalog,
-  onChange: (change: Change) => void,
-  onRecord: (record: KeptAnswer) => void = () => {},
-): void {
-  const r = new ByteReader(payload);
-  while (r.remaining > 0) {
-    const tag = r.u8();
-    if (tag === CHANGE) onChange(decodeChange(r, catalog));
-    else {
-      assert(tag === RECORD, `a frame holds an unknown section ${tag}`);
-      onRecord(decodeRecord(r));
+/** Frames read one after another. */
+export class PayloadReader {
+  readonly #reader = new ByteReader(new Uint8Array(0));
+
+  /** Hands on the sections of a frame in their order. */
+  read(
+    payload: Uint8Array,
+    catalog: Catalog,
+    onChange: (change: Change) => void,
+    onRecord: (record: KeptAnswer) => void = () => {},
+  ): void {
+    const r = this.#reader;
+    r.over(payload);
+    while (r.remaining > 0) {
+      const tag = r.u8();
+      if (tag === CHANGE) onChange(decodeChange(r, catalog));
+      else {
+        assert(tag === RECORD, `a frame holds an unknown section ${tag}`);
+        onRecord(decodeRecord(r));
+      }
     }
   }
+}
+
+/** One frame. */
+export function readPayload(payload: Uint8Array, catalog: Catalog, onChange: (change: Change) => void): void {
+  new PayloadReader().read(payload, catalog, onChange);
 }

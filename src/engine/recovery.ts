@@ -20,7 +20,7 @@ import { StateLoader } from "../store/state.ts";
 import { Store } from "../store/store.ts";
 import { STATE_HEAD, STATE_SLICE } from "./checkpoint.ts";
 import type { KeptAnswer } from "./idempotency.ts";
-import { readPayload } from "./payload.ts";
+import { PayloadReader } from "./payload.ts";
 
 export interface RecoveryOptions {
   readonly sync?: SyncPolicy;
@@ -81,8 +81,10 @@ function* openInSteps(disk: Disk, options: RecoveryOptions): Generator<void, Ope
   }
 
   const catalog = new Catalog(store.tables().map((table) => table.schema));
+  const reader = new PayloadReader();
+  const apply = (change: Change): void => store.apply(change);
   const logSteps = openLog(disk, options, snapshot, passedOver, (frame) =>
-    readPayload(frame.payload, catalog, (change) => store.apply(change), options.onRecord),
+    reader.read(frame.payload, catalog, apply, options.onRecord),
   );
   for (;;) {
     const step = logSteps.next();
@@ -120,7 +122,8 @@ export function* loadSnapshot(
   for (const _ of loader.finish(store)) yield 0;
   const catalog = new Catalog(store.tables().map((table) => table.schema));
   const replay = (change: Change): void => store.replay(change);
-  yield* snapshot.frames((frame) => readPayload(frame.payload, catalog, replay, onRecord));
+  const reader = new PayloadReader();
+  yield* snapshot.frames((frame) => reader.read(frame.payload, catalog, replay, onRecord));
 }
 
 /** The newest snapshot that is whole; those before it go to `passedOver`. */
