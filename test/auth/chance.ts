@@ -268,16 +268,45 @@ function simpler(random: Random, place: Place): Condition {
   };
 }
 
+/**
+ * A filter that two indexes offer themselves for, and a part of it, or of the order, that is refused over some rows: which
+ * index is read is a matter of how many rows there are in all.
+ */
+function wayThroughTwoIndexes(random: Random): { where: Condition; order: Ordering[] } {
+  const field = (name: string): Value => ({ is: "field", name, after: false });
+  const constant = (value: number | string): Value => ({ is: "const", value });
+  const compare = (left: Value, op: "=" | ">=" | "<=" | "!=", right: Value): Condition => ({
+    if: "compare",
+    op,
+    left,
+    right,
+  });
+  const over = (under: Value): Value => ({ is: "sum", op: "/", left: field("id"), right: under });
+  const mixed: Value = { is: "coalesce", of: [field("m"), field("queue")] };
+  const refused = compare(over(field("n")), random.pick([">=", "<=", "!="]), constant(random.below(3)));
+  const parts: Condition[] = [
+    compare(field("n"), random.pick([">=", "<="]), constant(random.below(4) - 1)),
+    compare(field("queue"), "=", constant(random.pick(["mail", "video"]))),
+  ];
+  if (random.chance(0.7)) parts.splice(random.below(3), 0, refused);
+  const by = random.pick([field("n"), field("at"), over(mixed), over(field("n"))]);
+  return { where: { if: "and", of: parts }, order: [{ by, desc: random.chance(0.3) }] };
+}
+
 export function randomAsked(random: Random, claims: Claims): Asked {
   const collection: Name = random.chance(0.8) ? "jobs" : "rooms";
   const place: Place = { name: collection, claims: false, after: false, inner: true, row: true };
-  const where = random.chance(0.7) ? randomCondition(random, place, 2) : null;
-  const order: Ordering[] = random.chance(0.5)
-    ? Array.from({ length: 1 + random.below(2) }, () => ({
-        by: randomValue(random, place, random.pick<Wanted>(["int", "text", "time"]), 1),
-        desc: random.chance(0.4),
-      }))
-    : [];
+  const twoWays = collection === "jobs" && random.chance(0.15) ? wayThroughTwoIndexes(random) : null;
+  const where = twoWays?.where ?? (random.chance(0.7) ? randomCondition(random, place, 2) : null);
+  const order: Ordering[] =
+    twoWays !== null
+      ? twoWays.order
+      : random.chance(0.5)
+        ? Array.from({ length: 1 + random.below(2) }, () => ({
+            by: randomValue(random, place, random.pick<Wanted>(["int", "text", "time"]), 1),
+            desc: random.chance(0.4),
+          }))
+        : [];
   const limit = random.chance(0.5) ? random.below(5) : null;
   const require = random.chance(0.1) ? random.below(3) : null;
   const kind = random.below(20);
