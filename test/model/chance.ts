@@ -79,7 +79,9 @@ const FIELD_NAMES = [
   "error",
 ];
 const COLLECTION_NAMES = ["jobs", "tasks", "Übung", "group"];
-const TYPES = "bool int int float text text bytes timestamp timestamp json json geo [int] [text] [float]".split(" ");
+const TYPES = "bool int int int float text text bytes timestamp timestamp json json geo [int] [text] [float]".split(
+  " ",
+);
 const INDEXES: Readonly<Record<string, readonly string[]>> = {
   bool: ["hash"],
   int: ["hash", "unique", "sorted", "sorted"],
@@ -268,6 +270,7 @@ export class Writer {
 
   condition(collection: Collection, depth: number): string {
     const random = this.#random;
+    if (depth > 0 && random.chance(0.1)) return this.#range(collection).join(" and ");
     if (depth > 0 && random.chance(0.5)) {
       const part = (): string => this.condition(collection, depth - 1);
       switch (random.below(5)) {
@@ -290,7 +293,14 @@ export class Writer {
     const field = random.pick(collection.fields);
     const name = random.chance(0.2) ? "id" : field.type.kind === "json" ? `${field.name}.k` : field.name;
     const type: FieldType = name === "id" ? { kind: "int" } : field.type;
-    return this.#some(2, 3, () => `${name} ${random.pick(["<", "<=", ">", ">=", "="])} ${this.value(type)}`);
+    const bound = this.value(type);
+    const value = (): string => (random.chance(0.7) ? bound : this.value(type));
+    const ops = random.pick([
+      ["<", "<="],
+      [">", ">="],
+      ["<", "<=", ">", ">=", "="],
+    ] as const);
+    return this.#some(2, 3, () => `${name} ${random.pick(ops)} ${value()}`);
   }
 
   #comparison(collection: Collection): string {
@@ -484,7 +494,7 @@ export class Writer {
   }
 
   #where(collection: Collection, share: number): string {
-    return this.#maybe(share, () => `where ${this.condition(collection, 2)}`);
+    return this.#maybe(share, () => `where ${this.condition(collection, this.#random.below(3))}`);
   }
 
   #require(): string {
@@ -777,7 +787,7 @@ export class Writer {
     const required = this.#maybe(0.06, () => " required");
     const kinds = (INDEXES[type] ?? []).filter((kind) => mayExpire || !kind.startsWith("ttl"));
     const wrong = random.chance(this.#wrong / 2) ? ` @${random.pick(["hash", "geo", "sorted", "unique"])}` : "";
-    return `${name} ${type}${required}${kinds.length > 0 && random.chance(0.6) ? ` @${random.pick(kinds)}` : wrong}`;
+    return `${name} ${type}${required}${kinds.length > 0 && random.chance(0.8) ? ` @${random.pick(kinds)}` : wrong}`;
   }
 
   create(): string {

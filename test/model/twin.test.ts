@@ -14,7 +14,7 @@ import { ANYBODY, RecordedEngine } from "./recorded_engine.ts";
 
 setDefaultTimeout(120_000);
 
-const { FENEC_TWINS: statements = "150", FENEC_SEED: givenSeed } = process.env;
+const { FENEC_TWINS: statements = "250", FENEC_SEED: givenSeed } = process.env;
 const STATEMENTS = Number(statements);
 const ROWS = 2_000;
 const START_MS = Date.parse("2030-01-31T12:00:00Z");
@@ -130,7 +130,8 @@ class Twins {
     const writer = new Writer(random, this.#database, this.#recorded.clock.nowMs, 0.004);
     const dice = random.next();
     let text: string;
-    if (dice < 0.7) text = writer.get(this.#shadow);
+    if (dice < 0.35) text = writer.get(this.#shadow);
+    else if (dice < 0.7) text = this.#walk(writer);
     else if (dice < 0.9) text = writer.set(this.#writable);
     else if (dice < 0.95) text = writer.put(this.#writable);
     else text = writer.del(this.#writable, 0);
@@ -140,6 +141,33 @@ class Twins {
   }
 
   /** In one batch, so that both do it or none. */
+  /** A page in an order that an index has. */
+  #walk(writer: Writer): string {
+    const random = this.#random;
+    const point = random.pick(["[0, 0]", "[29.01, 41.04]", "[179.9, -45]", "[-180, 90]"]);
+    const key = random.pick([
+      "run_at",
+      "priority",
+      "score",
+      "name",
+      "payload.k",
+      "payload.o.k",
+      "id",
+      `distance(pickup, ${point})`,
+    ]);
+    const filter = random.pick([
+      () => writer.condition(this.#shadow, 1),
+      () => `tags has "a" and ${writer.condition(this.#shadow, 0)}`,
+      () => `done and len(name) = ${random.below(5)}`,
+      () => `run_at <= now() and attempts = ${random.below(8)}`,
+      () => `pickup is not null and priority >= ${random.below(6)}`,
+      () => `pickup is not null and done and tags has "a" and len(name) = ${2 + random.below(3)}`,
+      () => `payload.o.k = ${random.below(6)} and not done`,
+    ])();
+    const desc = random.chance(0.4) && !key.startsWith("distance") ? " desc" : "";
+    return `get ${INDEXED} where ${filter} order ${key}${desc} limit ${1 + random.below(random.chance(0.2) ? 400 : 12)}`;
+  }
+
   #both({ text, params }: Written): void {
     const { engine } = this.#recorded;
     const values = params.map((json) => readJson(json));
