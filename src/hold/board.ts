@@ -4,6 +4,7 @@
  */
 
 import { GeoIndex } from "../geo/geo.ts";
+import { attempt } from "../plan/filter.ts";
 import { NO_KEY } from "../plan/key.ts";
 import type { Table } from "../store/table.ts";
 import type { Point, Row } from "../value/value.ts";
@@ -55,14 +56,14 @@ export class Board {
     const { filter, order } = watch.pick;
     let pin: Seat["pin"] = null;
     for (const candidate of filter.pins) {
-      const key = candidate.key(EMPTY_ROW, env);
+      const key = attempt(() => candidate.key(EMPTY_ROW, env));
       // A whole double that no safe int is could be a bigint in the row.
-      if (key === NO_KEY || (typeof key === "number" && !Number.isSafeInteger(key))) continue;
+      if (key === undefined || key === NO_KEY || (typeof key === "number" && !Number.isSafeInteger(key))) continue;
       pin = { slot: candidate.slot, key };
       break;
     }
     const group = pin === null ? this.#open : this.#pinnedGroup(pin.slot, pin.key);
-    const point = order.nearness?.point(env) ?? null;
+    const point = attempt(() => order.nearness?.point(env)) ?? null;
     if (order.nearness === null || point === null) {
       group.plain.add(watch);
       this.#seats.set(watch, { group, pin, place: null });

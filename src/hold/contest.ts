@@ -6,6 +6,7 @@
 
 import { distance } from "../geo/distance.ts";
 import type { Env } from "../plan/env.ts";
+import { attempt } from "../plan/filter.ts";
 import type { Point, Row, Value } from "../value/value.ts";
 import type { Watch } from "./line.ts";
 
@@ -20,9 +21,12 @@ export interface Bid {
 
 export function bidOf(watch: Watch, row: Row, env: Env): Bid {
   const { order } = watch.pick;
-  const point = order.nearness?.point(env) ?? null;
+  const point = attempt(() => order.nearness?.point(env)) ?? null;
   if (order.nearness === null || point === null) {
-    return { watch, row, scale: order.shape, metres: 0, keys: order.keysOf(row, env) };
+    const keys = attempt(() => order.keysOf(row, env));
+    // An order that is refused over the row ranks it against no other: the run says why.
+    if (keys === undefined) return { watch, row, scale: `refused ${watch.line.key}`, metres: 0, keys: [] };
+    return { watch, row, scale: order.shape, metres: 0, keys };
   }
   const { slot } = order.nearness;
   const at = row[slot] as Point | null;

@@ -333,7 +333,8 @@ export class HeldClaims {
     const env = watch.env(now);
     if (!wants(watch, row, now)) return;
     const best = drain.bids.get(watch);
-    if (best === undefined || watch.pick.order.compareRows(row, best.row, env) < 0) {
+    // Rows whose order is refused are shown to the run, which says so.
+    if (best === undefined || (tried(() => watch.pick.order.compareRows(row, best.row, env)) ?? -1) < 0) {
       drain.bids.set(watch, bidOf(watch, row, env));
     }
   }
