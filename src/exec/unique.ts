@@ -32,7 +32,7 @@ function valueOfKey(table: Table, index: OrderedIndex, row: Row): Value {
  * @param written the rows as they will be, by id
  */
 export function checkUnique(table: Table, written: ReadonlyMap<number, Row>, bound: boolean, env: Env): DelOp[] {
-  const gone: DelOp[] = [];
+  const gone = new Set<number>();
   for (const index of table.uniques()) {
     const holders = new Map<ReturnType<typeof identity>, Row>();
     for (const row of written.values()) {
@@ -45,10 +45,10 @@ export function checkUnique(table: Table, written: ReadonlyMap<number, Row>, bou
       const holder = index.holder(index.keyOf(row));
       if (holder === undefined || written.has(holder[0] as number)) continue;
       if (!isDead(table, holder, env.now)) throw taken(table, index, row, holder[0] as number, bound);
-      gone.push({ op: "del", cid: table.cid, id: holder[0] as number });
+      gone.add(holder[0] as number);
     }
   }
-  return gone;
+  return Array.from(gone, (id) => ({ op: "del", cid: table.cid, id }));
 }
 
 function taken(table: Table, index: OrderedIndex, row: Row, holder: number, bound: boolean): Refusal {

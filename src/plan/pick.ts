@@ -13,7 +13,7 @@ import { Refusal } from "../base/refusal.ts";
 import type { CountExpr, Expr, OrderKey } from "../lang/ast.ts";
 import { type Key, type KeyRange, type OrderedIndex, WHOLE_RANGE } from "../store/ordered_index.ts";
 import type { Table } from "../store/table.ts";
-import { compareNumbers } from "../value/order.ts";
+import { compareCells } from "../value/types.ts";
 import { kindWords, type Row, type Value } from "../value/value.ts";
 import type { Env } from "./env.ts";
 import type { ExpressionCompiler, Test } from "./expression.ts";
@@ -24,6 +24,8 @@ import { Order } from "./order.ts";
 /** Rows a walk may always test before it is compared with another way. */
 const LEAST_BUDGET = 256;
 const EMPTY_ROW: Row = [];
+/** Bounds of ids: null, the one below every id, comes first. */
+const compareIds = compareCells({ kind: "int" }) as (a: Key, b: Key) => number;
 
 /** One way to a superset of the rows, with the conditions it answers by itself. */
 type Access =
@@ -323,7 +325,7 @@ export class Pick {
         if (key === null && part.key.op !== "=" && part.key.op !== "notNull") return [{ kind: "none" }];
         let range = ranges.get(part.key.index);
         if (range === undefined) {
-          range = new RangeBuilder(part.key.index?.compare ?? (compareNumbers as never));
+          range = new RangeBuilder(part.key.index?.compare ?? compareIds);
           ranges.set(part.key.index, range);
         }
         range.add(part.key.op, key as Key, part);
