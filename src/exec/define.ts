@@ -35,6 +35,7 @@ export function planDefinition(planning: Planning, statement: Definition): Plan 
     params: 0,
     table: null,
     tables: planning.tables,
+    inner: planning.inner,
     pick: null,
     time: null,
     line: null,

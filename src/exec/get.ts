@@ -26,6 +26,8 @@ export interface Planning {
   readonly counters: Counters;
   /** Every collection the statement reads or writes. */
   readonly tables: Set<Table>;
+  /** Those that are read by inner reads. */
+  readonly inner: Set<Table>;
   readonly time: TimeSense;
   /** What the token may do; null: everything. */
   readonly rules: Rules | null;
@@ -52,6 +54,7 @@ export function planGet(planning: Planning, asked: GetStatement): Plan & { reado
     params: planning.counters.params,
     table,
     tables: planning.tables,
+    inner: planning.inner,
     pick: read.pick,
     time: planning.time,
     line: null,
@@ -75,6 +78,7 @@ function planInner(planning: Planning, asked: GetStatement): InnerGet {
   // Nobody is shown the column, so it needs no name.
   const get: GetStatement = { ...asked, select: [{ ...item, as: item.text }] };
   const table = tableOf(planning, get.collection);
+  planning.inner.add(table);
   const read = new Read({ ...planning, level }, table, get, readBound(planning, table, get.where));
   return (env) => read.values(env);
 }

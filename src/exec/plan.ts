@@ -31,6 +31,8 @@ export interface Plan {
   readonly table: Table | null;
   /** Every collection it reads or writes, inner reads included. */
   readonly tables: ReadonlySet<Table>;
+  /** Those its inner reads read; its own may be among them. */
+  readonly inner: ReadonlySet<Table>;
   /** For `get`, `set` and `del`: which rows, so that a held claim can ask without running. */
   readonly pick: Pick | null;
   /** How time alone changes what the filter answers; null for statements without one. */

@@ -71,6 +71,7 @@ export function planPut(planning: Planning, statement: PutStatement): Plan {
     params: planning.counters.params,
     table,
     tables: planning.tables,
+    inner: planning.inner,
     pick: null,
     time: null,
     line: null,

@@ -1,6 +1,6 @@
 /** `set` and `del`: the rows a `get` with the same clauses would answer, written under the one writer. */
 
-import type { DelStatement, Expr, OrderKey, Returning, SetStatement } from "../lang/ast.ts";
+import type { DelStatement, Expr, Returning, SetStatement } from "../lang/ast.ts";
 import { boundOrderText, boundText } from "../plan/bound_text.ts";
 import type { Env } from "../plan/env.ts";
 import type { ExpressionCompiler, Test } from "../plan/expression.ts";
@@ -54,7 +54,7 @@ export function planSet(planning: Planning, statement: SetStatement): Plan {
     return answer(statement, writer, written, env, change);
   };
   const line = (env: Env): string =>
-    lineOf(table, bound.whole, statement.order, env) + (readable === null ? "" : writtenLine(readable, env));
+    lineOf(table, bound.whole, statement, env) + (readable === null ? "" : writtenLine(readable, env));
   return planOf(planning, "set", table, pick, line, run);
 }
 
@@ -70,7 +70,7 @@ export function planDel(planning: Planning, statement: DelStatement): Plan {
     const change: Op[] = picked.map((row) => ({ op: "del", cid, id: row[0] as number }));
     return answer(statement, writer, picked, env, change);
   };
-  const line = (env: Env): string => lineOf(table, bound.whole, statement.order, env);
+  const line = (env: Env): string => lineOf(table, bound.whole, statement, env);
   return planOf(planning, "del", table, pick, line, run);
 }
 
@@ -107,8 +107,10 @@ function writtenLine({ reads, written }: AsWritten, env: Env): string {
   return `${boundText(reads, env)}\u0001${values.join(", ")}`;
 }
 
-function lineOf(table: Table, where: Expr | null, order: readonly OrderKey[], env: Env): string {
-  return `${table.cid}\u0001${boundText(where, env)}\u0001${boundOrderText(order, env)}\u0001`;
+/** How many rows are taken parts no line, but who takes none must not stand before those who do. */
+function lineOf(table: Table, where: Expr | null, { order, limit }: SetStatement | DelStatement, env: Env): string {
+  const none = limit !== null && boundText(limit, env) === "0" ? "none" : "";
+  return `${table.cid}\u0001${boundText(where, env)}\u0001${boundOrderText(order, env)}\u0001${none}\u0001`;
 }
 
 function returningOf(table: Table, returning: Returning | null, compiler: ExpressionCompiler): RowWriter | null {
@@ -146,6 +148,7 @@ function planOf(
     params: planning.counters.params,
     table,
     tables: planning.tables,
+    inner: planning.inner,
     pick,
     time: planning.time,
     line,

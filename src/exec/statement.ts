@@ -28,6 +28,7 @@ function plan(store: Store, statement: Statement, rules: Rules | null): Plan {
     store,
     counters: new Counters(),
     tables: new Set(),
+    inner: new Set(),
     time: new TimeSense(),
     rules,
     level: 0,

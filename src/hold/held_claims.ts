@@ -153,7 +153,7 @@ export class HeldClaims {
 
   #watch(line: Line, { plan, env }: Prepared, sinceMs: number): void {
     if (plan.table === null || plan.pick === null || plan.time === null) return;
-    const inner = [...plan.tables].filter((table) => table !== plan.table);
+    const inner = [...plan.inner];
     const watch = new Watch(line, plan.table, plan.pick, inner, env);
     line.watches.push(watch);
     this.#boardOf(plan.table).add(watch, sinceMs);
