@@ -49,7 +49,8 @@ export function backup(
       );
     }
     const last = scan.segments.at(-1);
-    if (last !== undefined && last.end.size > last.end.offset) fs.truncateSync(join(to, last.name), last.end.offset);
+    const isWhole = last === undefined || last.end.ending === "whole" || last.end.ending === "sealed";
+    if (!isWhole) fs.truncateSync(join(to, last.name), last.end.offset);
     if (scan.unfinished !== null) fs.rmSync(join(to, scan.unfinished));
     for (const name of fs.readdirSync(to)) syncPath(join(to, name));
     syncPath(to);

@@ -15,18 +15,24 @@
  * After a failed sync the system may drop what it could not write and report success the next time, so a second try
  * would prove nothing. For the same reason `open` writes the frames whose sync nobody vouches for once more before it
  * syncs them.
+ *
+ * A log with nothing to do for a while is sealed (`seal.ts`), and so is one just opened or closed.
  */
 
 import { assert } from "../base/assert.ts";
-import { LOG_FRAME_BYTES, LOG_PREALLOCATED_BYTES, LOG_RESERVE_BYTES, LOG_SEGMENT_BYTES } from "../base/limits.ts";
+import { LOG_FRAME_BYTES, LOG_RESERVE_BYTES, LOG_SEGMENT_BYTES } from "../base/limits.ts";
 import { Refusal } from "../base/refusal.ts";
-import { type Clock, WallClock } from "../clock/clock.ts";
-import { type Disk, type DiskFile, saysFull } from "./disk.ts";
+import { type Steps, toEnd } from "../base/steps.ts";
+import { type Clock, type Scheduled, WallClock } from "../clock/clock.ts";
+import { type Disk, saysFull } from "./disk.ts";
 import { encodeFrame, FRAME_HEAD_BYTES, type Frame, UNKNOWN_BEHIND } from "./frame.ts";
+import { Marks } from "./marks.ts";
 import { Reserve } from "./reserve.ts";
-import { MARK_BYTES, type Mark, scanInSteps } from "./scan.ts";
-import { encodeSegmentHead, SEGMENT_HEAD_BYTES, type SegmentHead, segmentName } from "./segment.ts";
+import { type LogScan, scanInSteps } from "./scan.ts";
+import { SEGMENT_HEAD_BYTES, type SegmentHead, segmentName } from "./segment.ts";
 import { SegmentReader } from "./segment_reader.ts";
+import { Tail } from "./tail.ts";
+import { Waiters } from "./waiters.ts";
 
 /** `always`: an answer waits for its sync. A number: a sync every so many ms. `off`: only when the log is closed. */
 export type SyncPolicy = "always" | "off" | number;
@@ -83,18 +89,12 @@ interface Segment {
   lastSeq: number;
   /** Behind its last frame. */
   end: number;
-  readonly marks: Mark[];
-}
-
-/** The waiters of one sync: made when the first of them comes. */
-interface Group {
-  readonly promise: Promise<void>;
-  readonly resolve: () => void;
-  readonly reject: (why: Refusal) => void;
+  readonly marks: Marks;
 }
 
 const SCRATCH_BYTES = 64 * 1024;
-const ZEROS = Buffer.alloc(LOG_PREALLOCATED_BYTES);
+/** A log that has been still for this long is sealed. */
+const REST_MS = 1_000;
 
 export class Log {
   readonly history: string;
@@ -113,10 +113,7 @@ export class Log {
   readonly #reserve: Reserve;
   readonly #segments: Segment[];
   #segment: Segment;
-  #file: DiskFile;
-  /** The newest segment's size; what lies behind its end are zeros. */
-  #allocated: number;
-  #preallocates: boolean;
+  #tail: Tail;
   #durable: number;
   #scratch: Buffer = Buffer.alloc(SCRATCH_BYTES);
   #scratchView = new DataView(this.#scratch.buffer, this.#scratch.byteOffset, this.#scratch.length);
@@ -133,9 +130,9 @@ export class Log {
   #asked = false;
   /** A new segment was asked for. */
   #rotating = false;
-  /** Who waits for the sync under way, and who for the one behind it. */
-  #current: Group | null = null;
-  #next: Group | null = null;
+  readonly #waiters = new Waiters();
+  /** Looks whether it rests by now. */
+  #resting: Scheduled | null = null;
   #failure: string | null = null;
   #full: string | null = null;
   #closed = false;
@@ -152,19 +149,11 @@ export class Log {
    * @throws Damage (`damage.ts`) where going on would lose something that was confirmed; nothing is changed then
    */
   static open(disk: Disk, options: LogOptions, onFrame: (frame: Frame) => void): Log {
-    const steps = Log.openInSteps(disk, options, onFrame);
-    for (;;) {
-      const step = steps.next();
-      if (step.done) return step.value;
-    }
+    return toEnd(Log.openInSteps(disk, options, onFrame));
   }
 
   /** The same a piece at a time, so that others get their turn meanwhile; gives the bytes read of each piece. */
-  static *openInSteps(
-    disk: Disk,
-    options: LogOptions,
-    onFrame: (frame: Frame) => void,
-  ): Generator<number, Log, undefined> {
+  static *openInSteps(disk: Disk, options: LogOptions, onFrame: (frame: Frame) => void): Steps<Log, number> {
     const after = options.after ?? 0;
     const scan = yield* scanInSteps(disk, after, options.history ?? null, onFrame, (damage) => {
       throw damage;
@@ -176,31 +165,21 @@ export class Log {
       last: found.last,
       lastSeq: found.lastSeq,
       end: found.end.offset,
-      marks: [...found.marks],
+      marks: found.marks,
     }));
-    const found = scan.segments[scan.segments.length - 1];
-    let file: DiskFile | undefined;
-    let tornTail: TornTail | null = null;
-    if (found !== undefined && scan.unfinished === null) {
-      file = disk.open(found.name);
-      if (found.end.ending === "torn" || found.end.ending === "lost") {
-        tornTail = { file: found.name, offset: found.end.offset, bytes: found.end.size - found.end.offset };
-      }
-      if (found.end.size > found.end.offset) file.truncate(found.end.offset);
-      writeAgain(file, scan.doubtOffset, found.end.offset);
-      file.sync();
-    }
+    const preallocates = options.sync !== "off";
+    let tail = scan.unfinished === null ? openTail(disk, scan, preallocates) : null;
     const history = scan.history ?? Buffer.from(crypto.getRandomValues(new Uint8Array(16))).toString("hex");
     const clock = options.clock ?? new WallClock();
-    if (file === undefined || scan.position < after) {
-      file?.close();
+    if (tail === null || scan.position < after) {
+      tail?.close();
       const seq = scan.position < after ? (options.afterSeq ?? 0) : scan.seq;
-      const made = createSegment(disk, Math.max(scan.position, after) + 1, seq, history, clock.now());
-      segments.push(made.segment);
-      file = made.file;
+      const head = newHead(Math.max(scan.position, after) + 1, seq, history, clock.now());
+      tail = Tail.create(disk, head, preallocates);
+      segments.push(newSegment(head));
     }
     disk.sync();
-    return new Log(disk, options, clock, segments, file, history, tornTail, scan.frames);
+    return new Log(disk, options, clock, segments, tail, history, scan);
   }
 
   private constructor(
@@ -208,10 +187,9 @@ export class Log {
     options: LogOptions,
     clock: Clock,
     segments: Segment[],
-    file: DiskFile,
+    tail: Tail,
     history: string,
-    tornTail: TornTail | null,
-    replayed: number,
+    scan: LogScan,
   ) {
     this.#disk = disk;
     this.#clock = clock;
@@ -220,13 +198,11 @@ export class Log {
     this.#segmentBytes = options.segmentBytes ?? LOG_SEGMENT_BYTES;
     this.#segments = segments;
     this.#segment = segments[segments.length - 1]!;
-    this.#file = file;
-    this.#allocated = this.#segment.end;
-    this.#preallocates = this.#policy !== "off";
+    this.#tail = tail;
     this.#durable = this.#segment.last;
     this.history = history;
-    this.tornTail = tornTail;
-    this.replayed = replayed;
+    this.tornTail = tornTailOf(scan);
+    this.replayed = scan.frames;
     this.#reserve = Reserve.open(disk, options.reserveBytes ?? LOG_RESERVE_BYTES);
     if (!this.#reserve.whole) this.#full = "there is no room for the log's reserve";
     this.snapshotTaken(options.after ?? 0);
@@ -311,9 +287,7 @@ export class Log {
     encodeFrame(this.#scratch, this.#scratchView, segment.head.salt, behind, position, atMs, seq, payload);
     this.#write(this.#scratch.subarray(0, bytes), essential);
     if (this.#scratch.length > SCRATCH_BYTES && bytes <= SCRATCH_BYTES) this.#scratchOf(SCRATCH_BYTES);
-    const mark = segment.marks[segment.marks.length - 1];
-    if (mark === undefined || segment.end >= mark.offset + MARK_BYTES)
-      segment.marks.push({ position, seq, offset: segment.end });
+    segment.marks.note(position, seq, segment.end);
     segment.last = position;
     segment.lastSeq = seq;
     segment.end += bytes;
@@ -331,17 +305,17 @@ export class Log {
   whenDurable(position: number): Promise<void> | undefined {
     if (position <= this.#durable || this.#policy !== "always") return undefined;
     if (this.#failure !== null) return Promise.reject(this.#failed());
-    return this.#groupOf(position).promise;
+    return this.#promiseOf(position);
   }
 
   /** Resolves when everything appended so far is on disk, whatever the policy. Rejects with Refusal `disk_failed`. */
   sync(): Promise<void> {
     if (this.#failure !== null) return Promise.reject(this.#failed());
     if (this.appended <= this.#durable) return Promise.resolve();
-    const group = this.#groupOf(this.appended);
+    const done = this.#promiseOf(this.appended);
     this.#asked = true;
     if (!this.#syncing) this.#arm();
-    return group.promise;
+    return done;
   }
 
   /**
@@ -374,7 +348,7 @@ export class Log {
     for (const segment of this.#segments) {
       if (segment.head.first > position) this.#bytesSinceSnapshot += segment.end - SEGMENT_HEAD_BYTES;
       else if (segment.last > position)
-        this.#bytesSinceSnapshot += segment.end - (markOf(segment, position)?.offset ?? 0);
+        this.#bytesSinceSnapshot += segment.end - (segment.marks.at(position)?.offset ?? 0);
     }
   }
 
@@ -401,7 +375,7 @@ export class Log {
     let go = true;
     for (const segment of this.#segments) {
       if (!go || segment.head.first > durable) break;
-      const mark = markOf(segment, position);
+      const mark = segment.marks.at(position);
       if (segment.last < position || mark === undefined) continue;
       const file = this.#disk.open(segment.name);
       try {
@@ -421,15 +395,7 @@ export class Log {
     let position = this.first;
     for (const segment of this.#segments) {
       if (segment.head.baseSeq > seq) break;
-      let low = 0;
-      let high = segment.marks.length;
-      while (low < high) {
-        const middle = (low + high) >>> 1;
-        if (segment.marks[middle]!.seq <= seq) low = middle + 1;
-        else high = middle;
-      }
-      if (low > 0) position = segment.marks[low - 1]!.position;
-      else position = segment.head.first;
+      position = segment.marks.before(seq)?.position ?? segment.head.first;
     }
     return position;
   }
@@ -450,11 +416,9 @@ export class Log {
       await promise;
     }
     this.#closed = true;
-    if (this.#failure === null && this.#allocated > this.#segment.end) {
-      this.#file.truncate(this.#segment.end);
-      this.#file.sync();
-    }
-    this.#file.close();
+    this.#resting?.cancel();
+    if (this.#failure === null) this.#trim();
+    this.#tail.close();
     this.#reserve.close();
   }
 
@@ -468,22 +432,19 @@ export class Log {
   }
 
   #write(frame: Buffer, essential: boolean): void {
-    const { end } = this.#segment;
     if (this.#full !== null && !essential) {
       // What the reserve gave to a delete must not go to the next put.
       if (!this.#fillReserve()) throw this.#fullRefusal();
     }
     for (;;) {
       try {
-        this.#file.write(frame, end);
+        this.#tail.write(frame);
         break;
       } catch (error) {
         if (!saysFull(error)) throw this.#fail("a write", error);
         this.#full = (error as Error).message;
-        this.#preallocates = false;
         try {
-          this.#file.truncate(end);
-          this.#allocated = end;
+          this.#tail.cutForRoom();
           if (essential && this.#reserve.give(frame.length)) continue;
         } catch (cutting) {
           throw this.#fail("cutting a torn frame off", cutting);
@@ -492,10 +453,6 @@ export class Log {
       }
     }
     if (!essential) this.#full = null;
-    if (end + frame.length > this.#allocated) {
-      this.#allocated = end + frame.length;
-      if (this.#preallocates) this.#preallocate();
-    }
   }
 
   #fillReserve(): boolean {
@@ -513,30 +470,8 @@ export class Log {
     );
   }
 
-  /**
-   * Takes space behind the end, a quarter of what is there: a sync that need not move the file's end takes 0.19 ms
-   * instead of 0.32 here. In proportion, so that a small log is as long as its frames.
-   */
-  #preallocate(): void {
-    const bytes = Math.min(LOG_PREALLOCATED_BYTES, Math.floor(this.#allocated / 4 / 4096) * 4096);
-    if (bytes === 0) return;
-    try {
-      this.#file.write(ZEROS.subarray(0, bytes), this.#allocated);
-      this.#allocated += bytes;
-    } catch (error) {
-      if (!saysFull(error)) throw this.#fail("a write", error);
-      this.#preallocates = false;
-      this.#file.truncate(this.#allocated);
-    }
-  }
-
-  #groupOf(position: number): Group {
-    if (this.#syncing && position <= this.#target) {
-      this.#current ??= newGroup();
-      return this.#current;
-    }
-    this.#next ??= newGroup();
-    return this.#next;
+  #promiseOf(position: number): Promise<void> {
+    return this.#syncing && position <= this.#target ? this.#waiters.current() : this.#waiters.next();
   }
 
   /** Sees to it that a sync starts at the end of the turn, or when the policy wants it. */
@@ -570,10 +505,9 @@ export class Log {
     }
     this.#syncing = true;
     this.#asked = false;
-    this.#current = this.#next;
-    this.#next = null;
+    this.#waiters.begun();
     const startedMs = performance.now();
-    this.#file.syncLater((error) => {
+    this.#tail.syncLater((error) => {
       this.#syncing = false;
       this.#syncs++;
       this.#syncMs += performance.now() - startedMs;
@@ -592,23 +526,54 @@ export class Log {
   /** Tells those who wait that all up to `position` is on disk. */
   #reached(position: number): void {
     this.#durable = position;
-    const group = this.#current;
-    this.#current = null;
-    group?.resolve();
-    if (position === this.appended) {
-      const next = this.#next;
-      this.#next = null;
-      next?.resolve();
-    }
+    this.#waiters.reached(position === this.appended);
     this.onDurable?.(position);
   }
 
   /** Between two syncs: the moment to begin a new segment, and to look who has come meanwhile. */
   #settle(): void {
     if (this.#rotating || this.#isGrown()) this.#rotate();
-    if (this.#failure === null && this.appended > this.#durable) {
-      if (this.#policy === "always" || this.#asked) this.#start();
-      else this.#arm();
+    if (this.#failure !== null) return;
+    if (this.appended === this.#durable) this.#rest();
+    else if (this.#policy === "always" || this.#asked) this.#start();
+    else this.#arm();
+  }
+
+  /** Seals it if nothing has come by then. */
+  #rest(): void {
+    this.#resting ??= this.#wall.after(REST_MS, () => {
+      this.#resting = null;
+      if (this.#closed || this.#failure !== null || this.#syncing || this.appended > this.#durable) return;
+      this.#seal();
+    });
+  }
+
+  #seal(): void {
+    if (this.#full !== null || this.#segment.last < this.#segment.head.first) return;
+    try {
+      this.#tail.seal(this.#durable);
+    } catch (error) {
+      if (!saysFull(error)) this.#fail("a write", error);
+      else this.#cut();
+    }
+  }
+
+  #cut(): void {
+    try {
+      this.#tail.cut();
+    } catch (error) {
+      this.#fail("cutting a torn frame off", error);
+    }
+  }
+
+  /** For good order at the end: nothing behind the last frame but its seal. */
+  #trim(): void {
+    if (!this.#tail.isTrim) this.#cut();
+    if (this.#failure === null) this.#seal();
+    try {
+      if (this.#failure === null) this.#tail.sync();
+    } catch (error) {
+      this.#fail("a sync", error);
     }
   }
 
@@ -621,22 +586,20 @@ export class Log {
     const old = this.#segment;
     if (old.last < old.head.first) return;
     try {
-      if (this.#allocated > old.end) this.#file.truncate(old.end);
-      this.#allocated = old.end;
-      this.#file.sync();
+      this.#tail.cut();
+      this.#tail.sync();
     } catch (error) {
       this.#fail("a sync", error);
       return;
     }
     if (this.appended > this.#durable) this.#reached(this.appended);
     try {
-      const made = createSegment(this.#disk, old.last + 1, old.lastSeq, this.history, this.#clock.now());
-      this.#file.close();
-      this.#file = made.file;
-      this.#segment = made.segment;
-      this.#segments.push(made.segment);
-      this.#allocated = made.segment.end;
-      this.#preallocates = this.#policy !== "off";
+      const head = newHead(old.last + 1, old.lastSeq, this.history, this.#clock.now());
+      const tail = Tail.create(this.#disk, head, this.#policy !== "off");
+      this.#tail.close();
+      this.#tail = tail;
+      this.#segment = newSegment(head);
+      this.#segments.push(this.#segment);
     } catch (error) {
       // Without room for a new segment the old one grows on; the next frame tells who asks.
       if (saysFull(error)) this.#full = (error as Error).message;
@@ -648,62 +611,54 @@ export class Log {
   #fail(what: string, error: unknown): Refusal {
     this.#failure ??= `${what} failed: ${error instanceof Error ? error.message : String(error)}`;
     const why = this.#failed();
-    const groups = [this.#current, this.#next];
-    this.#current = null;
-    this.#next = null;
-    for (const group of groups) group?.reject(why);
+    this.#waiters.failed(why);
     return why;
   }
 }
 
-function newGroup(): Group {
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  // Whoever waits hears of it; a group all of whose waiters are gone is no unhandled error.
-  promise.catch(() => {});
-  return { promise, resolve, reject };
-}
-
-/** The last mark at or before `position`. */
-function markOf(segment: Segment, position: number): Mark | undefined {
-  let low = 0;
-  let high = segment.marks.length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (segment.marks[middle]!.position <= position) low = middle + 1;
-    else high = middle;
-  }
-  return segment.marks[Math.max(0, low - 1)];
-}
-
-function createSegment(
-  disk: Disk,
-  first: number,
-  baseSeq: number,
-  history: string,
-  createdMs: number,
-): { file: DiskFile; segment: Segment } {
-  const name = segmentName(first);
-  const salt = crypto.getRandomValues(new Uint32Array(1))[0]! || 1;
-  const head: SegmentHead = { salt, first, baseSeq, createdMs, history };
-  const file = disk.create(name);
+/** The newest segment there is, its torn end cut off, and all of it on disk; null when there is none. */
+function openTail(disk: Disk, scan: LogScan, preallocates: boolean): Tail | null {
+  const found = scan.segments[scan.segments.length - 1];
+  if (found === undefined) return null;
+  const file = disk.open(found.name);
+  const sealed = found.end.ending === "sealed";
+  const tail = Tail.open(file, found.head.salt, found.end.offset, sealed, preallocates);
+  const isDone = (sealed || found.last < found.head.first) && tail.isTrim;
+  if (!isDone) tail.cut();
+  tail.writeAgain(scan.doubtOffset);
+  tail.sync();
+  if (isDone) return tail;
   try {
-    file.write(encodeSegmentHead(head), 0);
-    file.sync();
-    disk.sync();
+    // After the sync: it says what is so.
+    if (found.last >= found.head.first) tail.seal(found.last);
+    tail.sync();
   } catch (error) {
-    file.close();
-    disk.remove(name);
-    throw error;
+    if (!saysFull(error)) throw error;
+    tail.cut();
   }
-  return { file, segment: { name, head, last: first - 1, lastSeq: baseSeq, end: SEGMENT_HEAD_BYTES, marks: [] } };
+  return tail;
 }
 
-/** Makes the system write bytes that it may believe written: see the head of this file. */
-function writeAgain(file: DiskFile, from: number, to: number): void {
-  const piece = Buffer.alloc(Math.min(to - from, 1 << 20));
-  for (let at = from; at < to; at += piece.length) {
-    const part = piece.subarray(0, Math.min(piece.length, to - at));
-    file.read(at, part);
-    file.write(part, at);
-  }
+function tornTailOf({ segments, unfinished }: LogScan): TornTail | null {
+  const newest = segments[segments.length - 1];
+  if (newest === undefined || unfinished !== null) return null;
+  const { ending, offset, size } = newest.end;
+  if (ending !== "torn" && ending !== "lost") return null;
+  return { file: newest.name, offset, bytes: size - offset };
+}
+
+function newHead(first: number, baseSeq: number, history: string, createdMs: number): SegmentHead {
+  const salt = crypto.getRandomValues(new Uint32Array(1))[0]! || 1;
+  return { salt, first, baseSeq, createdMs, history };
+}
+
+function newSegment(head: SegmentHead): Segment {
+  return {
+    name: segmentName(head.first),
+    head,
+    last: head.first - 1,
+    lastSeq: head.baseSeq,
+    end: SEGMENT_HEAD_BYTES,
+    marks: new Marks(),
+  };
 }

@@ -8,6 +8,7 @@ import { type Steps, toEnd } from "../base/steps.ts";
 import { Damage } from "./damage.ts";
 import type { Disk, DiskFile } from "./disk.ts";
 import { type FoundFrame, type Frame, UNKNOWN_BEHIND } from "./frame.ts";
+import { Marks } from "./marks.ts";
 import { readSegmentHead, SEGMENT_HEAD_BYTES, type SegmentHead, segmentFirst } from "./segment.ts";
 import { type SegmentEnd, SegmentReader, zerosFrom } from "./segment_reader.ts";
 
@@ -19,17 +20,8 @@ export interface SegmentFound {
   readonly last: number;
   readonly lastSeq: number;
   readonly end: SegmentEnd;
-  readonly marks: Mark[];
+  readonly marks: Marks;
 }
-
-/** A frame to begin reading at, one for each `MARK_BYTES` of a segment. */
-export interface Mark {
-  readonly position: number;
-  readonly seq: number;
-  readonly offset: number;
-}
-
-export const MARK_BYTES = 64 * 1024;
 
 /** Read between two pauses: some milliseconds of replay. */
 const STEP_BYTES = 1 << 20;
@@ -137,12 +129,11 @@ function* walk(
   onDamage: (damage: Damage) => void,
 ): Steps<{ found: SegmentFound; doubtOffset: number }, number> {
   const reader = new SegmentReader(file, head.salt);
-  const marks: Mark[] = [];
+  const marks = new Marks();
   /** Frames whose being on disk no later frame vouches for, oldest first. */
   let doubt: { position: number; offset: number }[] = [];
   let last = head.first - 1;
   let lastSeq = head.baseSeq;
-  let markAt = 0;
   let offset = SEGMENT_HEAD_BYTES;
   for (;;) {
     const pauseAt = offset + STEP_BYTES;
@@ -150,10 +141,7 @@ function* walk(
     const end = reader.walk(offset, last + 1, (frame, at) => {
       paused = at >= pauseAt;
       if (paused) return false;
-      if (at >= markAt) {
-        marks.push({ position: frame.position, seq: frame.seq, offset: at });
-        markAt = at + MARK_BYTES;
-      }
+      marks.note(frame.position, frame.seq, at);
       last = frame.position;
       lastSeq = frame.seq;
       if (newest) {
@@ -170,13 +158,14 @@ function* walk(
       offset = end.offset;
       continue;
     }
-    const done = end.next === null || (newest && end.ending === "lost");
-    if (!(end.ending === "whole" || (newest && end.ending !== "damage"))) {
+    const { ending } = end;
+    const done = end.next === null || (newest && ending === "lost");
+    if (ending === "damage" || !(newest || ending === "whole" || ending === "sealed")) {
       onDamage(new Damage(file.name, end.offset, words(end, last + 1, newest)));
     }
     if (done) {
       const found = { name: file.name, head, last, lastSeq, end, marks };
-      return { found, doubtOffset: doubt[0]?.offset ?? end.offset };
+      return { found, doubtOffset: ending === "sealed" ? end.offset : (doubt[0]?.offset ?? end.offset) };
     }
     offset = end.next!.offset;
     last = end.next!.position - 1;
@@ -187,6 +176,7 @@ function words(end: SegmentEnd, position: number, newest: boolean): string {
   if (end.next !== null) {
     return `the frame of position ${position} is not whole, and good frames follow from offset ${end.next.offset} on (position ${end.next.position})`;
   }
+  if (end.ending === "damage") return `the frame of position ${position} is not whole, and it was on disk once`;
   const rest = `${end.size - end.offset} bytes behind its last whole frame (position ${position - 1})`;
   return newest ? `${rest} are no frame` : `${rest} are no frame, and it is not the newest segment`;
 }

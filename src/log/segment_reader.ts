@@ -3,7 +3,8 @@
  *
  * | ending   | behind the last good frame | what leads to it |
  * | -------- | -------------------------- | ---------------- |
- * | `whole`  | nothing                    | the usual |
+ * | `whole`  | nothing                    | a segment that is done |
+ * | `sealed` | its seal, and zeros        | a log at rest (`seal.ts`) |
  * | `zeros`  | zeros alone                | space taken in advance, or a tear |
  * | `torn`   | bytes that are no further frame, nor is anything behind them | a crash while writing the last frame |
  * | `lost`   | a place never written, behind it frames written in the same unsynced moment | power loss: pages reach a disk in any order |
@@ -12,13 +13,12 @@
 
 import type { DiskFile } from "./disk.ts";
 import { decodeFrame, type FoundFrame, FRAME_HEAD_BYTES, hasSalt, payloadBytes, UNKNOWN_BEHIND } from "./frame.ts";
+import { SEAL_BYTES, SECTOR_BYTES, sealedPosition } from "./seal.ts";
 
 /** Frames are read through a window of this many bytes, more for a larger frame. */
 const WINDOW_BYTES = 1 << 20;
-/** The smallest piece a disk writes as a whole. */
-const SECTOR_BYTES = 512;
 
-export type Ending = "whole" | "zeros" | "torn" | "lost" | "damage";
+export type Ending = "whole" | "sealed" | "zeros" | "torn" | "lost" | "damage";
 
 export interface SegmentEnd {
   readonly ending: Ending;
@@ -88,22 +88,35 @@ export class SegmentReader {
     const mark = Buffer.alloc(4);
     mark.writeUInt32LE(this.#salt, 0);
     let next: { offset: number; position: number } | null = null;
-    /** The furthest position that a frame behind the bad place knew to be on disk. */
+    let sealed = false;
+    /** The furthest position that something behind the bad place knew to be on disk. */
     let known = 0;
     for (let found = rest.indexOf(mark, 4); found >= 0; ) {
-      const frame = decodeFrame(rest, found - 4, rest.length, this.#salt);
+      const at = found - 4;
+      const seal = sealedPosition(rest, at, this.#salt);
+      if (seal !== undefined) {
+        known = Math.max(known, seal);
+        sealed ||= seal === position - 1;
+        // What a seal lies in was not written since: zeros, as far as frames go.
+        rest.fill(0, at, at + SEAL_BYTES);
+        found = rest.indexOf(mark, at + SEAL_BYTES);
+        continue;
+      }
+      const frame = decodeFrame(rest, at, rest.length, this.#salt);
       // A frame of a position already read says nothing new: it does not make the bad place before it damage.
       if (frame === undefined || frame.position < position) {
         found = rest.indexOf(mark, found + 1);
         continue;
       }
-      next ??= { offset: offset + found - 4, position: frame.position };
-      known = Math.max(known, frame.behind === UNKNOWN_BEHIND ? Infinity : frame.position - 1 - frame.behind);
+      next ??= { offset: offset + at, position: frame.position };
+      if (frame.behind !== UNKNOWN_BEHIND) known = Math.max(known, frame.position - 1 - frame.behind);
       found = rest.indexOf(mark, found + frame.bytes);
     }
-    if (next === null) return { ending: "torn", offset, size, next };
-    const lost = known < position && hasUnwritten(rest, offset, next.offset);
-    return { ending: lost ? "lost" : "damage", offset, size, next };
+    if (known >= position) return { ending: "damage", offset, size, next };
+    if (next !== null)
+      return { ending: hasUnwritten(rest, offset, next.offset) ? "lost" : "damage", offset, size, next };
+    if (!allZeros(rest, 0, rest.length)) return { ending: "torn", offset, size, next };
+    return { ending: sealed ? "sealed" : "zeros", offset, size, next };
   }
 }
 

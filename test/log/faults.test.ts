@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import { Refusal } from "../../src/base/refusal.ts";
 import { FRAME_HEAD_BYTES } from "../../src/log/frame.ts";
+import { SEAL_BYTES } from "../../src/log/seal.ts";
 import { SimDisk } from "../sim/disk.ts";
 import { again, encode, FIRST, openLog, put, turn } from "./log_files.ts";
 
@@ -146,8 +147,12 @@ test("frames whose sync nobody vouches for are written again at the next start",
     write(name, contents, bytes, offset);
   };
   expect(openLog(next).frames).toEqual(["1:one", "2:two"]);
-  // The second frame says that the first was on disk.
-  expect(writes).toEqual([[64 + FRAME_HEAD_BYTES + 3, FRAME_HEAD_BYTES + 3]]);
+  // The second frame says that the first was on disk; the seal comes when both are.
+  const end = 64 + 2 * (FRAME_HEAD_BYTES + 3);
+  expect(writes).toEqual([
+    [64 + FRAME_HEAD_BYTES + 3, FRAME_HEAD_BYTES + 3],
+    [end, SEAL_BYTES],
+  ]);
 });
 
 test("a sync that fails while a new segment is begun stops the writing", async () => {

@@ -1,5 +1,6 @@
 /** What the log tests share: a log on a simulated disk, and the frames it hands on. */
 
+import type { Clock, Scheduled } from "../../src/clock/clock.ts";
 import { Log, type LogOptions } from "../../src/log/log.ts";
 import { SimDisk } from "../sim/disk.ts";
 
@@ -26,8 +27,15 @@ export async function put(log: Log, text: string, essential = false): Promise<vo
   await log.whenDurable(position);
 }
 
-/** The files of a log with these payloads, each synced alone, closed in good order. */
+/** The files of a log with these payloads, each synced alone, as a process that was killed leaves them. */
 export async function filesOf(...payloads: string[]): Promise<Map<string, Buffer>> {
+  const { disk, log } = openLog(new SimDisk());
+  for (const payload of payloads) await put(log, payload);
+  return disk.files();
+}
+
+/** The same, closed in good order. */
+export async function closedFilesOf(...payloads: string[]): Promise<Map<string, Buffer>> {
   const { disk, log } = openLog(new SimDisk());
   for (const payload of payloads) await put(log, payload);
   await log.close();
@@ -38,6 +46,41 @@ export async function filesOf(...payloads: string[]): Promise<Map<string, Buffer
 export function again(files: ReadonlyMap<string, Buffer>, options: LogOptions = {}): Opened {
   return openLog(SimDisk.of(files), options);
 }
+
+/** A clock whose timers go off when a test says so. */
+export class Timers implements Clock {
+  readonly waiting: { readonly delayMs: number; readonly run: () => void }[] = [];
+
+  now(): number {
+    return 0;
+  }
+
+  at(_atMs: number, run: () => void): Scheduled {
+    return this.after(0, run);
+  }
+
+  after(delayMs: number, run: () => void): Scheduled {
+    const timer = { delayMs, run };
+    this.waiting.push(timer);
+    return { cancel: () => this.#take(timer) };
+  }
+
+  /** Sets off those that wait for so long. */
+  fire(delayMs: number): void {
+    for (const timer of this.waiting.filter((one) => one.delayMs === delayMs)) {
+      this.#take(timer);
+      timer.run();
+    }
+  }
+
+  #take(timer: { readonly delayMs: number; readonly run: () => void }): void {
+    const at = this.waiting.indexOf(timer);
+    if (at >= 0) this.waiting.splice(at, 1);
+  }
+}
+
+/** After so long without a frame a log is sealed. */
+export const REST_MS = 1_000;
 
 export function turn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));

@@ -1,8 +1,9 @@
 import { expect, test } from "bun:test";
 import type { Log } from "../../src/log/log.ts";
+import { SEAL_BYTES, sealOffset } from "../../src/log/seal.ts";
 import { segmentName } from "../../src/log/segment.ts";
 import { SimDisk } from "../sim/disk.ts";
-import { again, encode, openLog, put, turn } from "./log_files.ts";
+import { again, encode, openLog, put, Timers, turn } from "./log_files.ts";
 
 function read(log: Log, from: number, most = Infinity): string[] {
   const found: string[] = [];
@@ -39,25 +40,17 @@ test("under a policy that does not wait, answers do not wait", async () => {
   await off.log.close();
   expect(off.log.durable).toBe(2);
 
-  const timers: (() => void)[] = [];
-  const clock = {
-    now: () => 0,
-    at: () => ({ cancel: () => {} }),
-    after: (delayMs: number, run: () => void) => {
-      expect(delayMs).toBe(250);
-      timers.push(run);
-      return { cancel: () => {} };
-    },
-  };
-  const timed = openLog(new SimDisk(), { sync: 250, wall: clock });
+  const wall = new Timers();
+  const waiting = (): number => wall.waiting.filter(({ delayMs }) => delayMs === 250).length;
+  const timed = openLog(new SimDisk(), { sync: 250, wall });
   for (let i = 0; i < 3; i++) expect(timed.log.whenDurable(timed.log.append(encode("x"), i, 0, false))).toBeUndefined();
   await turn();
-  expect([timed.log.durable, timers.length]).toEqual([0, 1]);
-  timers.shift()!();
+  expect([timed.log.durable, waiting()]).toEqual([0, 1]);
+  wall.fire(250);
   await turn();
-  expect([timed.log.durable, timers.length]).toEqual([3, 0]);
+  expect([timed.log.durable, waiting()]).toEqual([3, 0]);
   timed.log.append(encode("x"), 4, 0, false);
-  expect(timers.length).toBe(1);
+  expect(waiting()).toBe(1);
   await timed.log.sync();
   expect(timed.log.durable).toBe(4);
 });
@@ -142,5 +135,5 @@ test("zeros taken in advance never reach the reader, and a clean stop leaves non
   expect(second.frames.length).toBe(200);
   expect(second.log.tornTail).toBeNull();
   await log.close();
-  expect(disk.files().get(segmentName(1))!.length).toBe(bytes);
+  expect(disk.files().get(segmentName(1))!.length).toBe(sealOffset(bytes) + SEAL_BYTES);
 });
