@@ -4,7 +4,14 @@
  * A flag nobody knows, or a value that is none, stops the start with a line that says what is right.
  */
 
-import { BODY_BYTES, CONNECTIONS } from "./base/limits.ts";
+import {
+  BODY_BYTES,
+  CHECKPOINT_LOG_BYTES,
+  CHECKPOINT_MS,
+  CONNECTIONS,
+  LOG_RESERVE_BYTES,
+  LOG_SEGMENT_BYTES,
+} from "./base/limits.ts";
 import { nearestWord } from "./lang/nearest_word.ts";
 import type { SyncPolicy } from "./log/log.ts";
 
@@ -40,6 +47,20 @@ const FLAGS = {
     "when a write is on disk: before its answer, every so many ms, or at the end",
     sync,
   ),
+  "snapshot-bytes": flag(
+    "<bytes>",
+    CHECKPOINT_LOG_BYTES,
+    "of log after which a snapshot is due (or half the last one's size)",
+    bytes,
+  ),
+  "snapshot-seconds": flag(
+    "<seconds>",
+    CHECKPOINT_MS / 1_000,
+    "after which one is due if anything was written",
+    seconds,
+  ),
+  "segment-bytes": flag("<bytes>", LOG_SEGMENT_BYTES, "past which a file of the log is done", bytes),
+  "reserve-bytes": flag("<bytes>", LOG_RESERVE_BYTES, "kept back for the deletes of a full disk", bytes),
   "read-only": on("takes no writes"),
   insecure: on("lets it listen beyond this machine without asking for a token"),
   cors: optional("<origin>", null as string | null, "lets pages of this origin read answers; bare: of any", origin),

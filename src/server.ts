@@ -18,15 +18,9 @@ import { KeyError } from "./auth/keys.ts";
 import { mintToken } from "./auth/mint.ts";
 import { type KeySources, type OpenedGate, openGate, openKeys } from "./auth/open_gate.ts";
 import { type Policy, PolicyError } from "./auth/policy.ts";
-import { ByteReader } from "./base/bytes.ts";
 import { HEADER_BYTES } from "./base/limits.ts";
 import { type Clock, TestClock, WallClock } from "./clock/clock.ts";
-import { Checkpoint } from "./engine/checkpoint.ts";
-import { Engine } from "./engine/engine.ts";
-import { ANSWERS_PART, KeptAnswers } from "./engine/idempotency.ts";
-import { type Journal, MemoryJournal } from "./engine/journal.ts";
-import { openStore } from "./engine/recovery.ts";
-import { Sweeper } from "./engine/sweeper.ts";
+import { Database } from "./engine/database.ts";
 import { misfit } from "./exec/rules.ts";
 import { addressText, type Flags, helpText, readCommand, UsageError } from "./flags.ts";
 import { HeldClaims } from "./hold/held_claims.ts";
@@ -36,7 +30,7 @@ import { fileDisk } from "./log/disk.ts";
 import { Log } from "./obs/log.ts";
 import { Metrics } from "./obs/metrics.ts";
 import { FUNCTION_NAMES } from "./plan/functions.ts";
-import { Store } from "./store/store.ts";
+import type { Store } from "./store/store.ts";
 
 /** What is under way when the server is told to stop has this long. */
 const STOP_MS = 800;
@@ -51,101 +45,33 @@ function fail(words: string, status: number): never {
   process.exit(status);
 }
 
-/** What there is to run statements against, and what lets go of it. */
-interface Data {
-  readonly store: Store;
-  readonly engine: Engine;
-  readonly close: () => Promise<void>;
-}
-
-/** Where changes go, and what was there before. */
-interface Kept {
-  readonly store: Store;
-  readonly journal: Journal;
-  readonly seq: number;
-  readonly compact: () => unknown;
-  readonly close: () => Promise<void>;
-}
-
-const NOTHING_KEPT = (): Kept => ({
-  store: new Store(),
-  journal: new MemoryJournal(),
-  seq: 0,
-  compact: () => {},
-  close: async () => {},
-});
-
-async function openDirectory(
-  flags: Flags,
-  clock: Clock,
-  answers: KeptAnswers,
-  onProgress: (share: number) => void,
-): Promise<Kept> {
-  const disk = fileDisk(flags.data);
-  const opened = await openStore(disk, {
-    sync: flags.sync,
-    clock,
-    onProgress,
-    onBlock: (tag, data) => {
-      if (tag === ANSWERS_PART) answers.restore(new ByteReader(data));
-    },
-    onRecord: (record) => answers.keep(record),
-  });
-  for (const damage of opened.passedOver)
-    log.warn("a snapshot was passed over", { file: damage.file, why: damage.found });
-  const { tornTail } = opened.log;
-  if (tornTail !== null) log.warn("a torn frame at the end of the log was cut", { ...tornTail });
-  const checkpoint = new Checkpoint({
-    disk,
-    log: opened.log,
-    store: opened.store,
-    parts: [{ tag: ANSWERS_PART, begin: () => answers.begin() }],
-    newest: opened.snapshot,
-    clock,
-    onTaken: (taken) => log.info("snapshot", { file: taken.name, bytes: taken.bytes, ms: Math.round(taken.tookMs) }),
-    onFailed: (why) => log.error("a snapshot could not be written", { why: String(why) }),
-  });
-  if (!flags["read-only"]) checkpoint.start();
-  return {
-    store: opened.store,
-    journal: opened.log,
-    seq: opened.seq,
-    compact: () => checkpoint.take(),
-    close: async () => {
-      await checkpoint.stop();
-      await opened.log.close();
-      disk.close();
-    },
-  };
-}
-
-async function openData(flags: Flags, clock: Clock, service: Service): Promise<Data> {
+async function openDatabase(flags: Flags, clock: Clock, service: Service): Promise<Database> {
   let done = 0;
   service.loading(() => done);
-  const answers = new KeptAnswers(flags["idempotency-ttl"] * 1_000);
-  const kept = flags["in-memory"]
-    ? NOTHING_KEPT()
-    : await openDirectory(flags, clock, answers, (share) => {
-        done = share;
-      });
-  const engine = new Engine({
-    store: kept.store,
-    journal: kept.journal,
+  const options = {
     clock,
-    seq: kept.seq,
     readOnly: flags["read-only"],
     maxMemoryBytes: flags["max-memory"] ?? Infinity,
-    answers,
-    compact: kept.compact,
-  });
-  const sweeper = new Sweeper(engine, clock);
-  if (!flags["read-only"]) sweeper.start();
-  const close = async (): Promise<void> => {
-    sweeper.stop();
-    await kept.close();
-    if (kept.journal.failure !== null) throw new Error(kept.journal.failure);
+    idempotencyTtlMs: flags["idempotency-ttl"] * 1_000,
   };
-  return { store: kept.store, engine, close };
+  if (flags["in-memory"]) return Database.inMemory(options);
+  const database = await Database.open(fileDisk(flags.data), {
+    ...options,
+    sync: flags.sync,
+    segmentBytes: flags["segment-bytes"],
+    reserveBytes: flags["reserve-bytes"],
+    snapshotBytes: flags["snapshot-bytes"],
+    snapshotMs: flags["snapshot-seconds"] * 1_000,
+    onProgress: (share) => {
+      done = share;
+    },
+    onSnapshot: (taken) => log.info("snapshot", { file: taken.name, bytes: taken.bytes, ms: Math.round(taken.tookMs) }),
+    onSnapshotFailed: (why) => log.error("a snapshot could not be written", { why: String(why) }),
+  });
+  const { passedOver, tornTail } = database;
+  for (const damage of passedOver) log.warn("a snapshot was passed over", { file: damage.file, why: damage.found });
+  if (tornTail !== null) log.warn("a torn frame at the end of the log was cut", { ...tornTail });
+  return database;
 }
 
 function listen(flags: Flags, service: Service) {
@@ -199,7 +125,7 @@ async function start(flags: Flags): Promise<void> {
   });
   const listener: ReturnType<typeof listen> | undefined = listen(flags, service);
 
-  let data: Data | undefined;
+  let database: Database | undefined;
   let told = false;
   const stop = async (signal: string): Promise<void> => {
     // Told twice, or with nothing open yet: now.
@@ -212,7 +138,7 @@ async function start(flags: Flags): Promise<void> {
     while (listener.pendingRequests > 0 && performance.now() < deadline) await Bun.sleep(5);
     service.letGo();
     try {
-      await data?.close();
+      await database?.close();
     } catch (error) {
       log.error("stopped, and not all is on disk", { why: String(error) });
       process.exit(EXIT_REFUSED);
@@ -222,15 +148,16 @@ async function start(flags: Flags): Promise<void> {
   for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) process.on(signal, () => void stop(signal));
 
   try {
-    data = await openData(flags, clock, service);
+    database = await openDatabase(flags, clock, service);
   } catch (error) {
     fail(error instanceof Error ? error.message : String(error), EXIT_REFUSED);
   }
   if (told) return;
-  service.ready(data.engine, new HeldClaims(data.engine));
-  warnOfMisfits(policy, data.store);
+  const { engine } = database;
+  service.ready(engine, new HeldClaims(engine));
+  warnOfMisfits(policy, engine.store);
 
-  const tables = data.store.tables();
+  const tables = engine.store.tables();
   const rows = tables.reduce((sum, table) => sum + table.count, 0);
   const address = addressText({ hostname: flags.listen.hostname, port: listener.port ?? flags.listen.port });
   const where = flags["in-memory"] ? "data in memory, sync off" : `data in ${flags.data}, sync ${syncText(flags)}`;

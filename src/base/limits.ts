@@ -50,11 +50,11 @@ export const LOG_FRAME_BYTES = 512 * 1024 * 1024;
 export const LOG_SEGMENT_BYTES = 64 * 1024 * 1024;
 /** Space a segment takes in advance, at most. */
 export const LOG_PREALLOCATED_BYTES = 256 * 1024;
-/** Space kept back for the deletes and acks of a full disk. */
+/** Space kept back for the deletes and acks of a full disk (`--reserve-bytes`). */
 export const LOG_RESERVE_BYTES = 1024 * 1024;
-/** A snapshot is due once this much was logged since the last one; half a segment keeps a small directory small. */
+/** A snapshot is due once this much was logged (`--snapshot-bytes`); half a segment keeps a small directory small. */
 export const CHECKPOINT_LOG_BYTES = LOG_SEGMENT_BYTES / 2;
-/** And once this time has gone by, if anything was written. */
+/** And once this time has gone by, if anything was written (`--snapshot-seconds`). */
 export const CHECKPOINT_MS = 15 * 60_000;
 /** Bytes of an answer kept under an idempotency key; a larger one is kept as a note. */
 export const KEPT_ANSWER_BYTES = 64 * 1024;

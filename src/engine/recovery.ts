@@ -27,6 +27,7 @@ export interface RecoveryOptions {
   readonly segmentBytes?: number;
   readonly reserveBytes?: number;
   readonly clock?: Clock;
+  readonly wall?: Clock;
   /** Blocks of a snapshot that are not the store's: see `SnapshotPart`. */
   readonly onBlock?: (tag: number, data: Uint8Array) => void;
   /** Records of idempotency keys, in the order they were kept. */
@@ -146,7 +147,7 @@ function* openLog(
   passedOver: readonly Damage[],
   onFrame: (frame: Frame) => void,
 ): Generator<number, Log, undefined> {
-  const { sync, segmentBytes, reserveBytes, clock } = options;
+  const { sync, segmentBytes, reserveBytes, clock, wall } = options;
   const log = Log.openInSteps(
     disk,
     {
@@ -157,6 +158,7 @@ function* openLog(
       ...(segmentBytes === undefined ? {} : { segmentBytes }),
       ...(reserveBytes === undefined ? {} : { reserveBytes }),
       ...(clock === undefined ? {} : { clock }),
+      ...(wall === undefined ? {} : { wall }),
     },
     onFrame,
   );
