@@ -17,7 +17,8 @@ export class Draft {
   readonly table: Table;
   readonly #env: Env;
   readonly #rows = new Map<number, Row>();
-  readonly #holders = new Map<OrderedIndex, Map<Identity, Row>>();
+  /** Rows written by the unique values they hold: several for a moment, as a later document may move one of them on. */
+  readonly #holders = new Map<OrderedIndex, Map<Identity, Row[]>>();
   nextId: number;
 
   /** @param tracked whether unique values must be known document by document (`if absent`) */
@@ -46,11 +47,8 @@ export class Draft {
     for (const [index, holders] of this.#holders) {
       const key = index.keyOf(row);
       if (key === null) continue;
-      const written = holders.get(identity(key as Value));
-      if (written !== undefined) {
-        found.add(written);
-        continue;
-      }
+      // Until the statement is done a value may be held by a row it wrote and by one it has not come to.
+      for (const written of holders.get(identity(key as Value)) ?? []) found.add(written);
       const held = index.holder(key);
       if (held === undefined || this.#rows.has(held[0] as number) || isDead(this.table, held, this.#env.now)) continue;
       found.add(held);
@@ -64,9 +62,17 @@ export class Draft {
     this.#rows.set(id, row);
     if (id >= this.nextId) this.nextId = id + 1;
     for (const [index, holders] of this.#holders) {
-      if (before !== undefined) holders.delete(identity(index.keyOf(before) as Value));
+      if (before !== undefined) {
+        const key = identity(index.keyOf(before) as Value);
+        const others = holders.get(key)?.filter((other) => other !== before) ?? [];
+        if (others.length > 0) holders.set(key, others);
+        else holders.delete(key);
+      }
       const key = index.keyOf(row);
-      if (key !== null) holders.set(identity(key as Value), row);
+      if (key === null) continue;
+      const held = holders.get(identity(key as Value));
+      if (held === undefined) holders.set(identity(key as Value), [row]);
+      else held.push(row);
     }
   }
 

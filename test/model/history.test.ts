@@ -29,6 +29,8 @@ const KINDS = [
 
 /** Statements of a history that may be sent again. */
 const REMEMBERED = 30;
+/** How much of a collection a failure shows. */
+const SHOWN_LENGTH = 6_000;
 /** A number of the text itself: of no name, parameter, longer number or duration. */
 const LONE_DIGIT = /(?<![\p{L}\d_$.:-])\d(?![\p{L}\d_.])/gu;
 
@@ -98,10 +100,14 @@ class History {
   }
 
   fail(words: string): never {
-    const rows = [...this.#database.collections.values()]
-      .map((each) => `${each.name}: ${each.rows.size} rows`)
-      .join(", ");
-    throw new Error(`${words}\n${rows}\nat ${this.now}, the last statements:\n${this.#log.slice(-12).join("\n")}`);
+    const last = this.#log.at(-1) ?? "";
+    const named = [...this.#database.collections].filter(([name]) => last.includes(name));
+    const rows = named.map(([name, { nextId }]) => {
+      const everything = this.#database.judge(parseStatement(`get ${name}`), [], this.now).body;
+      const schema = this.#database.judge(parseStatement(`describe ${name}`), [], this.now).body;
+      return `${schema} next ${nextId}\n${everything?.replaceAll("},{", "},\n{").slice(0, SHOWN_LENGTH)}`;
+    });
+    throw new Error(`${words}\n${this.#log.slice(-12).join("\n")}\nat ${this.now}\n${rows.join("\n")}`);
   }
 
   #tell(requests: readonly Written[], isBatch: boolean): Told {
