@@ -154,7 +154,7 @@ async function start(flags: Flags): Promise<void> {
   }
   if (told) return;
   const { engine } = database;
-  service.ready(engine, new HeldClaims(engine));
+  service.ready(engine, new HeldClaims(engine, clock));
   warnOfMisfits(policy, engine.store);
 
   const tables = engine.store.tables();

@@ -26,6 +26,12 @@ export interface Clock {
   after(delayMs: number, run: () => void): Scheduled;
 }
 
+/** A clock that also tells how long something takes, whatever the system's clock is set to meanwhile. */
+export interface RunningClock extends Clock {
+  /** Milliseconds since some moment. */
+  elapsed(): number;
+}
+
 /** The two readings the wall clock is made of, so that a test can set them. */
 export interface TimeSource {
   /** Epoch milliseconds as the system has them. */
@@ -45,7 +51,7 @@ const TIMEOUT_MAX_MS = 2 ** 31 - 1;
 
 const system: TimeSource = { wall: Date.now, monotonic: () => performance.now() };
 
-export class WallClock implements Clock {
+export class WallClock implements RunningClock {
   readonly #source: TimeSource;
   readonly #jumped: (byMs: number) => void;
   /** `now()` is the monotonic reading plus this. */
@@ -84,6 +90,10 @@ export class WallClock implements Clock {
     return Math.floor(monotonic + this.#offset);
   }
 
+  elapsed(): number {
+    return this.#source.monotonic();
+  }
+
   at(atMs: number, run: () => void): Scheduled {
     let timer: ReturnType<typeof setTimeout>;
     const look = (): void => {
@@ -115,20 +125,24 @@ interface Entry {
   cancelled: boolean;
 }
 
-export class TestClock implements Clock {
+export class TestClock implements RunningClock {
   #nowMs: number;
   /** By moment, then in the order scheduled; few, so a sorted list. */
   readonly #entries: Entry[] = [];
   #moving: Promise<void> = Promise.resolve();
   readonly #settle: () => Promise<void>;
 
-  /** `settle` resolves when all that a moment set off has been done: by default, after a turn of the event loop. */
+  /** `settle` resolves when all that a moment set off has been done: by default, after some turns of the event loop. */
   constructor(startMs: number, settle: () => Promise<void> = turn) {
     this.#nowMs = Math.floor(startMs);
     this.#settle = settle;
   }
 
   now(): number {
+    return this.#nowMs;
+  }
+
+  elapsed(): number {
     return this.#nowMs;
   }
 
@@ -192,7 +206,7 @@ export class TestClock implements Clock {
   }
 }
 
-/** One whole turn of the event loop, promises included. */
+/** Three whole turns of the event loop, promises included: what is put off to the next is done, and what comes of it. */
 function turn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
+  return new Promise((resolve) => setImmediate(() => setImmediate(() => setImmediate(resolve))));
 }

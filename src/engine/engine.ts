@@ -53,6 +53,7 @@ export interface Prepared {
 }
 
 const NO_PARAMS: readonly Value[] = [];
+const NOTHING = (): void => {};
 
 export class Engine implements EngineContract {
   readonly store: Store;
@@ -197,6 +198,11 @@ export class Engine implements EngineContract {
     if (compacting === null) return written;
     this.#compacting = null;
     return Promise.all([compacting, written]).then(() => {});
+  }
+
+  /** More is about to be written: no sync begins until the function it answers is called. */
+  gather(): () => void {
+    return this.#journal.gather?.() ?? NOTHING;
   }
 
   collections(context: RequestContext): string {

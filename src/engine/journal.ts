@@ -13,6 +13,8 @@ export interface Journal {
   readonly appended: number;
   /** Undefined when everything up to the position is as safe as the sync policy asks. Rejects when the disk failed. */
   whenDurable(position: number): Promise<void> | undefined;
+  /** More frames are about to come: no sync begins until the function it answers is called. Left out: nothing to sync. */
+  gather?(): () => void;
   /** Why nothing is written any more, or null. */
   readonly failure: string | null;
   /** What is wrong now: that, or that the disk is full; looked at anew. */

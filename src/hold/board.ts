@@ -1,43 +1,99 @@
 /**
  * The waiting lines of one collection, laid out so that a row just written finds those it may concern without asking
- * each: by a field the line's filter pins to a constant, and among lines that want the nearest row by where they wait.
+ * each: by the fields their filters pin to constants, by the conditions on time they share, and among lines that want the
+ * nearest row by where they wait.
+ *
+ * Lines whose filters pin the same fields and ask the same of the time make a shape; of a shape, those with the same
+ * values make a group. A row meets a shape's conditions on time or none of its lines, and has one group in it. The lease a
+ * claim has just written is ahead, so it concerns nobody after one comparison, however many wait.
  */
 
 import { GeoIndex } from "../geo/geo.ts";
-import { attempt } from "../plan/filter.ts";
 import { NO_KEY } from "../plan/key.ts";
+import type { TimeGate } from "../plan/moment.ts";
 import type { Table } from "../store/table.ts";
 import type { Point, Row } from "../value/value.ts";
-import type { Watch } from "./line.ts";
+import { ownPoint, rankingOf } from "./bid.ts";
+import type { Instant, Line, Watch } from "./line.ts";
+import { tried } from "./tried.ts";
 
 /** `[number, watch]`: what the index of waiting points keeps. */
-type Post = readonly [number, Watch];
+export type Post = readonly [number, Watch];
 
-/** Lines of one pin: those that rank by a field, and those that rank by distance from a point of their own. */
+/** Lines that a row concerns together, by how they rank it. */
 export class Group {
-  readonly plain = new Set<Watch>();
-  /** By the slot of the point they measure from. */
-  readonly places = new Map<number, GeoIndex<Post>>();
+  /** As everybody does. */
+  readonly alike = new Set<Watch>();
+  /** By a value of their own. */
+  readonly own = new Set<Watch>();
+  /** By the distance from a point of their own. */
+  readonly near = new GeoIndex<Post>();
 
   get empty(): boolean {
-    return this.plain.size === 0 && this.places.size === 0;
+    return this.alike.size + this.own.size + this.near.size === 0;
   }
 }
 
-interface Seat {
-  readonly group: Group;
-  readonly pin: { readonly slot: number; readonly key: unknown } | null;
-  readonly place: { readonly slot: number; readonly point: Point; readonly post: Post } | null;
+interface Pin {
+  readonly slot: number;
+  readonly key: unknown;
 }
 
+interface Gate {
+  readonly slot: number;
+  readonly op: TimeGate["op"];
+  readonly k: number;
+}
+
+/** A step of the way from a shape's pinned cells to their group. */
+class Step {
+  readonly next = new Map<unknown, Step>();
+  readonly group = new Group();
+}
+
+class Shape {
+  readonly slots: readonly number[];
+  readonly gates: readonly Gate[];
+  readonly root = new Step();
+
+  constructor(slots: readonly number[], gates: readonly Gate[]) {
+    this.slots = slots;
+    this.gates = gates;
+  }
+
+  groupOf(row: Row, now: number): Group | undefined {
+    for (const { slot, op, k } of this.gates) if (!holds(row[slot] as number | null, op, now + k)) return undefined;
+    let step: Step | undefined = this.root;
+    for (const slot of this.slots) {
+      step = step.next.get(row[slot]);
+      if (step === undefined) return undefined;
+    }
+    return step.group;
+  }
+}
+
+/** Where a watch sits, so that it is found again when its line goes. */
+interface Seat {
+  readonly shape: string;
+  readonly pins: readonly Pin[];
+  readonly group: Group;
+  readonly place: { readonly post: Post; readonly point: Point } | null;
+}
+
+/** Pins of a filter that lines are told apart by; more would not make a group smaller by much. */
+const PINS = 4;
 const EMPTY_ROW: Row = [];
 
 export class Board {
   readonly table: Table;
+  /** Lines that rows there now concern, but whose needs they do not meet: any change may be the one they wait for. */
+  readonly restless = new Set<Line>();
   readonly #seats = new Map<Watch, Seat>();
-  readonly #open = new Group();
-  readonly #pinned = new Map<number, Map<unknown, Group>>();
+  readonly #shapes = new Map<string, Shape>();
   #posts = 0;
+  #near = 0;
+  #own = 0;
+  #nearSlot = 0;
 
   constructor(table: Table) {
     this.table = table;
@@ -47,77 +103,140 @@ export class Board {
     return this.#seats.size === 0;
   }
 
+  /** All lines here rank rows alike: whoever was held longest wins whatever it wants. */
+  get isAlike(): boolean {
+    return this.#near + this.#own === 0;
+  }
+
+  /** How many lines want the nearest row. */
+  get near(): number {
+    return this.#near;
+  }
+
+  /** The point those measure to. */
+  get nearSlot(): number {
+    return this.#nearSlot;
+  }
+
   watches(): Iterable<Watch> {
     return this.#seats.keys();
   }
 
-  add(watch: Watch, now: number): void {
-    const env = watch.env(now);
+  /** @param instant that of the run which found nothing */
+  add(watch: Watch, instant: Instant): void {
+    const env = watch.env(instant);
     const { filter, order } = watch.pick;
-    let pin: Seat["pin"] = null;
-    for (const candidate of filter.pins) {
-      const key = attempt(() => candidate.key(EMPTY_ROW, env));
-      // A whole double that no safe int is could be a bigint in the row.
-      if (key === undefined || key === NO_KEY || (typeof key === "number" && !Number.isSafeInteger(key))) continue;
-      pin = { slot: candidate.slot, key };
-      break;
+    const pins: Pin[] = [];
+    for (const { slot, key: keyOf } of filter.pins) {
+      const key = tried(() => keyOf(EMPTY_ROW, env));
+      if (pins.length === PINS || !isExact(key) || pins.some((pin) => pin.slot === slot)) continue;
+      pins.push({ slot, key });
     }
-    const group = pin === null ? this.#open : this.#pinnedGroup(pin.slot, pin.key);
-    const point = attempt(() => order.nearness?.point(env)) ?? null;
-    if (order.nearness === null || point === null) {
-      group.plain.add(watch);
-      this.#seats.set(watch, { group, pin, place: null });
-      return;
+    const gates: Gate[] = [];
+    for (const { slot, op, k: kOf } of watch.time.gates) {
+      const k = kOf(env);
+      if (k !== undefined) gates.push({ slot, op, k });
     }
-    const { slot } = order.nearness;
-    const post: Post = [++this.#posts, watch];
-    let places = group.places.get(slot);
-    if (places === undefined) {
-      places = new GeoIndex<Post>();
-      group.places.set(slot, places);
+    const shape = this.#shapeOf(pins, gates);
+    let step = shape.root;
+    for (const { key } of pins) {
+      const next = step.next.get(key) ?? new Step();
+      step.next.set(key, next);
+      step = next;
     }
-    places.insert(post, point);
-    this.#seats.set(watch, { group, pin, place: { slot, point, post } });
+    const { group } = step;
+    const ranking = watch.line.watches.length > 1 ? "own" : rankingOf(order);
+    const point = ranking === "near" ? ownPoint(order, env) : null;
+    const slot = order.nearness?.slot ?? 0;
+    let place: Seat["place"] = null;
+    if (point !== null && (this.#near === 0 || slot === this.#nearSlot)) {
+      const post: Post = [++this.#posts, watch];
+      group.near.insert(post, point);
+      place = { post, point };
+      this.#near++;
+      this.#nearSlot = slot;
+    } else if (ranking === "alike") group.alike.add(watch);
+    else {
+      // One that measures from elsewhere than the others, too: it looks for itself.
+      group.own.add(watch);
+      this.#own++;
+    }
+    this.#seats.set(watch, { shape: nameOf(pins, gates), pins, group, place });
   }
 
   remove(watch: Watch): void {
     const seat = this.#seats.get(watch);
     if (seat === undefined) return;
     this.#seats.delete(watch);
-    const { group, pin, place } = seat;
-    group.plain.delete(watch);
+    this.restless.delete(watch.line);
+    const { shape, pins, group, place } = seat;
     if (place !== null) {
-      const places = group.places.get(place.slot);
-      places?.remove(place.post, place.point);
-      if (places?.size === 0) group.places.delete(place.slot);
+      group.near.remove(place.post, place.point);
+      this.#near--;
+    } else if (!group.alike.delete(watch)) {
+      group.own.delete(watch);
+      this.#own--;
     }
-    if (pin === null || !group.empty) return;
-    const bySlot = this.#pinned.get(pin.slot);
-    bySlot?.delete(pin.key);
-    if (bySlot?.size === 0) this.#pinned.delete(pin.slot);
+    if (group.empty) this.#clear(shape, pins);
   }
 
   /** The groups a row may concern: no line outside them has a filter it meets. */
-  groupsOf(row: Row): Group[] {
-    const groups = [this.#open];
-    for (const [slot, byKey] of this.#pinned) {
-      const group = byKey.get(row[slot]);
+  groupsOf(row: Row, now: number): Group[] {
+    const groups: Group[] = [];
+    for (const shape of this.#shapes.values()) {
+      const group = shape.groupOf(row, now);
       if (group !== undefined) groups.push(group);
     }
     return groups;
   }
 
-  #pinnedGroup(slot: number, key: unknown): Group {
-    let byKey = this.#pinned.get(slot);
-    if (byKey === undefined) {
-      byKey = new Map();
-      this.#pinned.set(slot, byKey);
+  #shapeOf(pins: readonly Pin[], gates: readonly Gate[]): Shape {
+    const name = nameOf(pins, gates);
+    let shape = this.#shapes.get(name);
+    if (shape === undefined) {
+      shape = new Shape(
+        pins.map((pin) => pin.slot),
+        gates,
+      );
+      this.#shapes.set(name, shape);
     }
-    let group = byKey.get(key);
-    if (group === undefined) {
-      group = new Group();
-      byKey.set(key, group);
+    return shape;
+  }
+
+  /** Takes the way to a group that nobody is in any more apart, and with the last one the shape. */
+  #clear(name: string, pins: readonly Pin[]): void {
+    const shape = this.#shapes.get(name);
+    if (shape === undefined) return;
+    const way: Step[] = [shape.root];
+    for (const { key } of pins) {
+      const step = way.at(-1)?.next.get(key);
+      if (step === undefined) return;
+      way.push(step);
     }
-    return group;
+    for (let at = pins.length - 1; at >= 0 && way[at + 1]?.next.size === 0; at--) way[at]?.next.delete(pins[at]?.key);
+    if (shape.root.next.size === 0 && shape.root.group.empty) this.#shapes.delete(name);
+  }
+}
+
+function nameOf(pins: readonly Pin[], gates: readonly Gate[]): string {
+  return `${pins.map((pin) => pin.slot).join()};${gates.map(({ slot, op, k }) => `${slot}${op}${k}`).join()}`;
+}
+
+/** A key that a Map finds a cell by: a whole double that no safe int is could be a bigint in the row. */
+function isExact(key: unknown): boolean {
+  return key !== undefined && key !== NO_KEY && !(typeof key === "number" && !Number.isSafeInteger(key));
+}
+
+function holds(cell: number | null, op: TimeGate["op"], bound: number): boolean {
+  if (cell === null) return false;
+  switch (op) {
+    case "<":
+      return cell < bound;
+    case "<=":
+      return cell <= bound;
+    case ">":
+      return cell > bound;
+    case ">=":
+      return cell >= bound;
   }
 }

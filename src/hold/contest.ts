@@ -1,68 +1,272 @@
 /**
- * Who gets a row that several lines would take. Each line bids with its best row, ranked by its own order: a field ranks
- * a row alike for all, so the claim held longest has it; a distance from a point of its own goes to the nearest. Orders
- * that rank on different scales do not compare, and there too the claim held longest wins.
+ * One drain's contest: rows that were written or came due go in, the claim that is to run comes out, again and again until
+ * no waiting claim has anything to take. What it names is what would be named if every line looked over all rows each
+ * time (`bid.ts` says who wins then); most lines are spared that look.
+ *
+ * | a line is | it bids | how its best row is known |
+ * | --------- | ------- | ------------------------- |
+ * | quiet     | through its board's lane | it wants the nearest row, and none but those just shown |
+ * | eager     | when its turn in time comes | on a board where all rank rows alike; it looks when all held longer have nothing |
+ * | loud      | always | it has looked over all rows, and looks again when its row is gone or another is shown |
+ *
+ * A line that is shown a row it wants becomes eager or loud, one that wants rows by distance stays quiet. Where a lane
+ * gets too many rows, or lines of both kinds meet over many rows, its lines look for themselves as well.
  */
 
-import { distance } from "../geo/distance.ts";
-import type { Env } from "../plan/env.ts";
-import { attempt } from "../plan/filter.ts";
-import type { Point, Row, Value } from "../value/value.ts";
-import type { Watch } from "./line.ts";
+import type { Row } from "../value/value.ts";
+import { type Bid, bidOf, heldOrder, lookOf, winnerOf } from "./bid.ts";
+import type { Board } from "./board.ts";
+import type { Bounds } from "./bounds.ts";
+import { Heap } from "./heap.ts";
+import type { Instant, Line, Watch } from "./line.ts";
+import { NearestLane, type Referee } from "./nearest.ts";
+import { tried } from "./tried.ts";
 
-export interface Bid {
-  readonly watch: Watch;
-  readonly row: Row;
-  /** On one scale ranks compare. */
-  readonly scale: string;
-  readonly metres: number;
-  readonly keys: readonly Value[];
+/** A line that may have something to take on a board where all rank rows alike. */
+interface Eager {
+  readonly line: Line;
+  /** `heldOrder` as it was pushed. */
+  order: number;
+  /** What it found; undefined until it looks. */
+  bid: Bid | undefined;
 }
 
-export function bidOf(watch: Watch, row: Row, env: Env): Bid {
-  const { order } = watch.pick;
-  const point = attempt(() => order.nearness?.point(env)) ?? null;
-  if (order.nearness === null || point === null) {
-    const keys = attempt(() => order.keysOf(row, env));
-    // An order that is refused over the row ranks it against no other: the run says why.
-    if (keys === undefined) return { watch, row, scale: `refused ${watch.line.key}`, metres: 0, keys: [] };
-    return { watch, row, scale: order.shape, metres: 0, keys };
+export class Contest implements Referee {
+  /** Looks of lines. */
+  looks = 0;
+  instant: Instant;
+  readonly #eager = new Map<Line, Eager>();
+  readonly #byTurn = new Heap<Eager>((a, b) => a.order < b.order);
+  /** Loud lines that are to look. */
+  readonly #unsure = new Set<Line>();
+  readonly #bids = new Map<Line, Bid>();
+  /** The bids by the row they are for: by collection, then id. */
+  readonly #byRow = new Map<number, Map<number, Map<Line, Bid>>>();
+  readonly #lanes = new Map<Board, NearestLane>();
+  readonly #looked = new Set<Line>();
+  readonly #bounds: Bounds;
+  #asks = 0;
+
+  constructor(instant: Instant, bounds: Bounds) {
+    this.instant = instant;
+    this.#bounds = bounds;
   }
-  const { slot } = order.nearness;
-  const at = row[slot] as Point | null;
-  // A row without a point has a null key, and comes first.
-  const metres = at === null ? -1 : distance(at.lon, at.lat, point.lon, point.lat);
-  return { watch, row, scale: nearScale(slot), metres, keys: [] };
-}
 
-export function nearScale(slot: number): string {
-  return `near ${slot}`;
-}
-
-/** When the bid's line was held: of its request whose turn it is. */
-export function heldOrder(bid: Bid): number {
-  return bid.watch.line.turn?.order ?? Number.POSITIVE_INFINITY;
-}
-
-/** Less than 0: `a` beats `b` for the one row both want. */
-export function compareBids(a: Bid, b: Bid): number {
-  if (a.scale === b.scale) {
-    const rank = a.metres - b.metres || a.watch.pick.order.compareKeys(a.keys, b.keys);
-    if (rank !== 0) return rank;
+  isQuiet(line: Line): boolean {
+    return !this.#unsure.has(line) && !this.#bids.has(line);
   }
-  return heldOrder(a) - heldOrder(b);
-}
 
-/** The winner among bids for one row: the best of each scale, and of those the one held longest. */
-export function winnerOf(bids: readonly Bid[]): Bid | undefined {
-  const byScale = new Map<string, Bid>();
-  for (const bid of bids) {
-    const best = byScale.get(bid.scale);
-    if (best === undefined || compareBids(bid, best) < 0) byScale.set(bid.scale, bid);
+  /** Begins a round: something was written or came due since the last. */
+  begin(instant: Instant): void {
+    this.instant = instant;
+    this.#asks = 0;
   }
-  let winner: Bid | undefined;
-  for (const bid of byScale.values()) {
-    if (winner === undefined || heldOrder(bid) < heldOrder(winner)) winner = bid;
+
+  /** A row is another now, or no more, or has come due. */
+  show(board: Board, id: number): void {
+    const cid = board.table.cid;
+    for (const line of this.#byRow.get(cid)?.get(id)?.keys() ?? []) this.#doubt(line);
+    const lane = this.#lanes.get(board);
+    lane?.drop(id);
+    const row = board.table.get(id);
+    if (row === undefined) return;
+    let placed = false;
+    for (const group of board.groupsOf(row, this.instant.now)) {
+      for (const watch of group.alike) this.#ask(watch, row, board);
+      for (const watch of group.own) this.#ask(watch, row, board);
+      placed ||= group.near.size > 0;
+    }
+    if (!placed) return;
+    for (const line of this.#bids.keys()) {
+      const [watch] = line.watches;
+      if (watch !== undefined && watch.table === board.table && this.wants(watch, row)) this.#doubt(line);
+    }
+    this.#laneOf(board).place(id);
   }
-  return winner;
+
+  /** A line is to look over all rows. */
+  wake(line: Line, board: Board | undefined): void {
+    if (line.turn === undefined) return;
+    if (line.watches.length === 1 && board?.isAlike === true && !this.#bids.has(line)) this.#push(line, undefined);
+    else this.#doubt(line);
+  }
+
+  /** A line whose turn has changed, or that is gone. */
+  turned(line: Line): void {
+    if (line.turn !== undefined) return;
+    this.#unsure.delete(line);
+    this.#eager.delete(line);
+    this.#withdraw(line);
+  }
+
+  /** The claim that is to run now. */
+  next(): Bid | undefined {
+    for (const lane of this.#lanes.values())
+      if (lane.size > this.#bounds.rowsALine * lane.board.near) this.#clear(lane);
+    this.#lookAgain();
+    const winners: Bid[] = [];
+    const eager = this.#longestHeld();
+    if (eager !== undefined) winners.push(eager);
+    for (const lane of this.#lanes.values())
+      if (lane.size > this.#bounds.mixedRows && this.#isMixed(lane)) this.#clear(lane);
+    this.#lookAgain();
+    for (const [cid, rows] of this.#byRow) {
+      const lane = this.#laneWith(cid);
+      for (const [id, bids] of rows) {
+        const all = [...bids.values()];
+        const quiet = lane?.has(id) === true ? lane.bidFor(id) : undefined;
+        if (quiet !== undefined) all.push(quiet);
+        const winner = winnerOf(all);
+        if (winner !== undefined) winners.push(winner);
+      }
+    }
+    for (const bid of this.#bids.values()) if (bid.table === null) winners.push(bid);
+    for (const lane of this.#lanes.values()) {
+      const closest = this.#isMixed(lane) ? this.#closestUnasked(lane) : lane.closest();
+      if (closest !== undefined) winners.push(closest);
+    }
+    return winnerOf(winners);
+  }
+
+  wants(watch: Watch, row: Row): boolean {
+    if (!this.#looked.has(watch.line)) {
+      this.#looked.add(watch.line);
+      this.looks++;
+    }
+    // Where the question itself is refused, the run is to say so.
+    return tried(() => watch.pick.filter.matches(row, watch.env(this.instant))) ?? true;
+  }
+
+  #ask(watch: Watch, row: Row, board: Board): void {
+    const { line } = watch;
+    if (line.turn === undefined || this.#unsure.has(line)) return;
+    const eager = this.#eager.get(line);
+    if (eager !== undefined && eager.bid === undefined) return;
+    if (++this.#asks > this.#bounds.asks) this.wake(line, board);
+    else if (this.wants(watch, row)) {
+      if (line.watches.length === 1 && board.isAlike && !this.#bids.has(line)) {
+        if (eager === undefined) this.#push(line, bidOf(watch, row, this.instant));
+      } else this.#doubt(line);
+    }
+  }
+
+  #push(line: Line, bid: Bid | undefined): void {
+    const eager: Eager = { line, order: heldOrder(line), bid };
+    this.#eager.set(line, eager);
+    this.#byTurn.push(eager);
+  }
+
+  /** A line is to look before anything is decided. */
+  #doubt(line: Line): void {
+    if (line.turn === undefined) return;
+    this.#withdraw(line);
+    this.#eager.delete(line);
+    this.#unsure.add(line);
+  }
+
+  #lookAgain(): void {
+    for (const line of this.#unsure) {
+      this.#unsure.delete(line);
+      if (line.turn === undefined) continue;
+      this.#looked.add(line);
+      this.looks++;
+      const bid = lookOf(line, this.instant);
+      if (bid !== undefined) this.#bid(bid);
+    }
+  }
+
+  /** The line held longest of those that are eager and find something. */
+  #longestHeld(): Bid | undefined {
+    for (let first = this.#byTurn.first; first !== undefined; first = this.#byTurn.first) {
+      const { line } = first;
+      if (this.#eager.get(line) !== first || line.turn === undefined) {
+        this.#byTurn.pop();
+        continue;
+      }
+      if (first.order !== heldOrder(line)) {
+        this.#byTurn.pop();
+        first.order = heldOrder(line);
+        this.#byTurn.push(first);
+        continue;
+      }
+      if (first.bid === undefined || !this.#stands(first.bid, line)) {
+        if (first.bid === undefined) {
+          this.#looked.add(line);
+          this.looks++;
+        }
+        first.bid = lookOf(line, this.instant);
+      }
+      if (first.bid !== undefined) return first.bid;
+      this.#byTurn.pop();
+      this.#eager.delete(line);
+    }
+    return undefined;
+  }
+
+  #stands({ table, id }: Bid, line: Line): boolean {
+    const row = table?.get(id);
+    const [watch] = line.watches;
+    return row !== undefined && watch !== undefined && this.wants(watch, row);
+  }
+
+  #bid(bid: Bid): void {
+    this.#bids.set(bid.line, bid);
+    if (bid.table === null) return;
+    const { cid } = bid.table;
+    const rows = this.#byRow.get(cid) ?? new Map<number, Map<Line, Bid>>();
+    const bids = rows.get(bid.id) ?? new Map<Line, Bid>();
+    bids.set(bid.line, bid);
+    rows.set(bid.id, bids);
+    this.#byRow.set(cid, rows);
+  }
+
+  #withdraw(line: Line): void {
+    const bid = this.#bids.get(line);
+    if (bid === undefined) return;
+    this.#bids.delete(line);
+    if (bid.table === null) return;
+    const rows = this.#byRow.get(bid.table.cid);
+    const bids = rows?.get(bid.id);
+    bids?.delete(line);
+    if (bids?.size === 0) rows?.delete(bid.id);
+    if (rows?.size === 0) this.#byRow.delete(bid.table.cid);
+  }
+
+  #laneOf(board: Board): NearestLane {
+    let lane = this.#lanes.get(board);
+    if (lane === undefined) {
+      lane = new NearestLane(board, this);
+      this.#lanes.set(board, lane);
+    }
+    return lane;
+  }
+
+  #laneWith(cid: number): NearestLane | undefined {
+    for (const lane of this.#lanes.values()) if (lane.board.table.cid === cid) return lane;
+    return undefined;
+  }
+
+  /** Loud lines bid for rows of the lane. */
+  #isMixed(lane: NearestLane): boolean {
+    for (const id of this.#byRow.get(lane.board.table.cid)?.keys() ?? []) if (lane.has(id)) return true;
+    return false;
+  }
+
+  /** The best bid of a lane for rows that nobody loud bids for. */
+  #closestUnasked(lane: NearestLane): Bid | undefined {
+    const rows = this.#byRow.get(lane.board.table.cid);
+    const bids: Bid[] = [];
+    for (const id of lane.ids()) {
+      const bid = rows?.has(id) === true ? undefined : lane.bidFor(id);
+      if (bid !== undefined) bids.push(bid);
+    }
+    return winnerOf(bids);
+  }
+
+  /** Has the lines of a lane look for themselves. */
+  #clear(lane: NearestLane): void {
+    const lines = lane.lines();
+    lane.clear();
+    for (const line of lines) this.#doubt(line);
+  }
 }

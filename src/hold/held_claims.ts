@@ -1,50 +1,59 @@
 /**
  * Held claims. A request that would write nothing is kept and run again at the first moment it could write.
  *
- * Writers only note what they wrote; one drain at the end of their turn serves the lines it concerns, so a put and the
- * claim it serves share a group commit. A drain looks at the rows just written or just come due and nothing else: every
- * line asleep has no row it would take among the others, because it looked when they were written.
+ * Writers only note what they wrote; one drain serves the lines it concerns. It comes when the event loop has asked once
+ * more for what happened on the sockets, because a client may be gone whose end nobody has heard of yet: the loop takes
+ * new connections, and runs what they send, for as long as there are any before it looks at those it has. No sync begins
+ * before the drain, so that a put and the claim it serves share a group commit.
+ *
+ * A drain looks at the rows just written or just come due and nothing else: every line asleep has no row it would take
+ * among the others, because it looked when they were written.
  *
  * | a request is | what it is | what leads out |
  * | ------------ | ---------- | -------------- |
  * | run          | its first run, before anything is held | it wrote, or failed: answered; it wrote nothing: held |
- * | held         | in a line | its turn comes and its run writes or fails; its wait ends; its client is gone; the server stops |
+ * | held         | in a line | its turn comes and its run writes or fails; its wait ends; its client is gone; another try under its key wrote; the server stops |
  * | answered     | exactly once | |
  */
 
 import { Refusal } from "../base/refusal.ts";
+import type { RunningClock } from "../clock/clock.ts";
+import { ElapsedTime } from "../clock/elapsed.ts";
 import { TimerWheel } from "../clock/wheel.ts";
 import type { BatchOutcome, BatchRequest, Outcome, RequestContext } from "../engine/contract.ts";
-import type { Engine, Prepared } from "../engine/engine.ts";
-import type { Statement } from "../lang/ast.ts";
+import type { Engine } from "../engine/engine.ts";
+import type { DelStatement, Expr, SetStatement, Statement } from "../lang/ast.ts";
 import { boundText } from "../plan/bound_text.ts";
 import type { Change } from "../store/change.ts";
 import type { Table } from "../store/table.ts";
-import type { Point, Row } from "../value/value.ts";
+import { lookOf } from "./bid.ts";
 import { Board } from "./board.ts";
-import { type Bid, bidOf, heldOrder, nearScale, winnerOf } from "./contest.ts";
-import { Line, Watch } from "./line.ts";
+import { BOUNDS, type Bounds } from "./bounds.ts";
+import { Contest } from "./contest.ts";
+import { type Instant, Line, Watch } from "./line.ts";
+import { tried } from "./tried.ts";
 import { type TurnGroup, Turns } from "./turns.ts";
-import { type Answer, type HeldRequest, type Run, Waiter } from "./waiter.ts";
+import { type Answer, type HeldRequest, type Prepared, type Run, Waiter } from "./waiter.ts";
 
-/** Rows that came due at once and are shown to lines one by one; past this the lines look for themselves. */
-const DUE_ROWS = 1_024;
-
-/** A row just written or just due, and the nearest waiting line found for it so far. */
-interface Fresh {
-  readonly board: Board;
-  readonly id: number;
+/** What was written to a board's collection since the last round. */
+class Written {
+  readonly ids = new Set<number>();
+  many = false;
 }
 
 export class HeldClaims {
   /** Looks of lines, and runs after the first, since the start. */
   looks = 0;
   runs = 0;
-  /** Told of each claim served: milliseconds from when it could be to when it was. */
+  /** Told of each claim served: milliseconds from when it could be until its answer could leave. */
   served: (delayMs: number) => void = () => {};
 
   readonly #engine: Engine;
+  readonly #clock: RunningClock;
+  readonly #bounds: Bounds;
   readonly #wheel: TimerWheel;
+  /** Waits last so long, whatever the clock is set to. */
+  readonly #ends: TimerWheel;
   readonly #turns: Turns;
   readonly #boards = new Map<number, Board>();
   readonly #lines = new Map<string, Line>();
@@ -53,22 +62,31 @@ export class HeldClaims {
   readonly #keyed = new Map<string, Set<Waiter>>();
   readonly #kept = new Set<string>();
   /** Lines that read a collection in an inner get. */
-  readonly #inner = new Map<number, Set<Watch>>();
+  readonly #readers = new Map<number, Set<Watch>>();
   #order = 0;
   #stopping = false;
 
-  #fresh: Fresh[] = [];
+  readonly #written = new Map<Board, Written>();
   /** Lines to look over all rows. */
-  readonly #awake = new Set<Watch>();
+  readonly #awake = new Set<Line>();
   /** Collections created, dropped or altered: what reads them is run anew. */
   readonly #stirred = new Set<number>();
+  readonly #ended = new Set<Waiter>();
   #draining = false;
-  #scheduled = false;
-  #causeMs = 0;
+  /** There is something to serve, and a drain will. */
+  #pending = false;
+  #soon = false;
+  /** Lets syncs begin again. */
+  #gathered: (() => void) | null = null;
+  /** On the scale of `performance.now()`: when what the drain is to serve was there. */
+  #causeMs = Number.POSITIVE_INFINITY;
 
-  constructor(engine: Engine) {
+  constructor(engine: Engine, clock: RunningClock, bounds = BOUNDS) {
+    this.#bounds = bounds;
     this.#engine = engine;
-    this.#wheel = new TimerWheel(engine.clock);
+    this.#clock = clock;
+    this.#wheel = new TimerWheel(clock);
+    this.#ends = new TimerWheel(new ElapsedTime(clock));
     this.#turns = new Turns(this.#wheel, (group, fromMs, momentMs) => this.#cameDue(group, fromMs, momentMs));
     engine.watch((change) => this.#noted(change));
     engine.answers.kept = (name) => {
@@ -98,6 +116,7 @@ export class HeldClaims {
 
   /** Answers all that is held with what it last found; nothing is held from then on. */
   release(): void {
+    this.#drain();
     this.#stopping = true;
     for (const waiter of [...this.#waiters]) this.#finish(waiter, waiter.last);
   }
@@ -109,19 +128,23 @@ export class HeldClaims {
     waitMs: number,
     gone: AbortSignal,
   ): Answer | Promise<Answer> {
-    const prepare = (): Prepared[] => requests.map((each) => this.#engine.prepare(each, context));
+    const prepare = (): Prepared[] =>
+      requests.map((each) => ({ ...this.#engine.prepare(each, context), request: each }));
     const request: HeldRequest = { run, context, prepare };
     const kinds = tried(() => requests.map((each) => this.#engine.statementOf(each.text).kind));
     if (kinds === undefined || !writesWhenItCan(kinds)) return request.run();
     const prepared = tried(prepare);
     if (prepared === undefined) return request.run();
     for (const each of prepared) refuseUntold(each);
-    const sinceMs = this.#engine.clock.now();
+    // Whoever came before and has something to take by now takes it first.
+    this.#drain();
+    const since: Instant = { now: this.#wheel.now };
+    const endMs = Math.ceil(this.#clock.elapsed()) + waitMs;
     const first = attempt(request);
-    if ("answer" in first ? wrote(first.answer) : first.refusal.code !== "unmet") return settled(first);
+    if (!tookNothing(first)) return settled(first);
     if (this.#stopping || gone.aborted) return settled(first);
     return new Promise<Answer>((resolve, reject) => {
-      const settle = (run: Run): void => ("answer" in run ? resolve(run.answer) : reject(run.refusal));
+      const settle = (found: Run): void => ("answer" in found ? resolve(found.answer) : reject(found.refusal));
       const waiter = new Waiter(request, ++this.#order, needOf(prepared), first, settle);
       this.#waiters.add(waiter);
       if (waiter.key !== null) {
@@ -129,40 +152,57 @@ export class HeldClaims {
         tries.add(waiter);
         this.#keyed.set(waiter.key, tries);
       }
-      const endMs = sinceMs + waitMs;
-      waiter.end = this.#wheel.add(endMs, () => this.#ended(waiter));
+      waiter.end = this.#ends.add(endMs, () => {
+        this.#ended.add(waiter);
+        this.#serveSoon(performance.now());
+      });
       gone.addEventListener("abort", () => this.#finish(waiter, waiter.last), { once: true });
-      this.#join(waiter, prepared, sinceMs);
+      this.#join(waiter, prepared, since);
     });
   }
 
   /** Puts a waiter at the end of its line, making the line if there is none. */
-  #join(waiter: Waiter, prepared: readonly Prepared[], sinceMs: number): void {
-    const keys = new Map<string, Prepared>();
-    for (const each of prepared) if (each.plan.line !== null) keys.set(each.plan.line(each.env()), each);
-    const key = [...keys.keys()].join("\u0002");
+  #join(waiter: Waiter, prepared: readonly Prepared[], since: Instant): void {
+    const parts = new Map<string, Prepared>();
+    for (const each of prepared) {
+      const key = partOf(each);
+      if (key !== null) parts.set(key, each);
+    }
+    const key = [...parts.keys()].join("\u0002");
     let line = this.#lines.get(key);
     if (line === undefined) {
-      line = new Line(key);
+      line = this.#lineOf(key, [...parts.values()], since);
       this.#lines.set(key, line);
-      for (const each of keys.values()) this.#watch(line, each, sinceMs);
     }
-    waiter.line = line;
-    line.waiters.push(waiter);
+    line.join(waiter);
+    if (!("refusal" in waiter.last)) return;
+    // Where there are rows, and not so many as it requires, it waits for some to come or for some to go.
+    this.looks++;
+    if (lookOf(line, since) !== undefined) this.#unsettle(line);
   }
 
-  #watch(line: Line, { plan, env }: Prepared, sinceMs: number): void {
-    if (plan.table === null || plan.pick === null || plan.time === null) return;
-    const inner = [...plan.inner];
-    const watch = new Watch(line, plan.table, plan.pick, inner, env);
-    line.watches.push(watch);
-    this.#boardOf(plan.table).add(watch, sinceMs);
-    this.#turns.add(watch, plan.time.turns, sinceMs);
-    for (const table of inner) {
-      const readers = this.#inner.get(table.cid) ?? new Set();
-      readers.add(watch);
-      this.#inner.set(table.cid, readers);
+  #lineOf(key: string, prepared: readonly Prepared[], since: Instant): Line {
+    const line = new Line(key);
+    const claims = prepared.filter(({ statement }) => writes(statement));
+    const reads = prepared.filter(({ statement }) => !writes(statement));
+    for (const { plan, env } of claims) {
+      const { table, pick, time } = plan;
+      if (table === null || pick === null || time === null) continue;
+      const inner = new Set(plan.inner);
+      for (const read of reads) for (const each of read.plan.tables) inner.add(each);
+      line.watches.push(new Watch(line, table, pick, time, inner, env));
     }
+    for (const watch of line.watches) {
+      this.#boardOf(watch.table).add(watch, since);
+      this.#turns.add(watch, watch.time.turns, watch.env(since), true, since.now);
+      for (const { plan, env } of reads) this.#turns.add(watch, plan.time?.turns ?? [], env(), false, since.now);
+      for (const table of watch.inner) {
+        const readers = this.#readers.get(table.cid) ?? new Set();
+        readers.add(watch);
+        this.#readers.set(table.cid, readers);
+      }
+    }
+    return line;
   }
 
   #boardOf(table: Table): Board {
@@ -176,13 +216,13 @@ export class HeldClaims {
 
   #removeLine(line: Line): void {
     this.#lines.delete(line.key);
+    this.#awake.delete(line);
     for (const watch of line.watches) {
-      this.#awake.delete(watch);
       this.#turns.remove(watch);
       for (const table of watch.inner) {
-        const readers = this.#inner.get(table.cid);
+        const readers = this.#readers.get(table.cid);
         readers?.delete(watch);
-        if (readers?.size === 0) this.#inner.delete(table.cid);
+        if (readers?.size === 0) this.#readers.delete(table.cid);
       }
       const board = this.#boards.get(watch.table.cid);
       board?.remove(watch);
@@ -190,47 +230,59 @@ export class HeldClaims {
     }
   }
 
-  /** Takes a waiter out of its line and answers it; the next in line, if it was the first, looks for itself. */
+  /** Takes a waiter out of its line and answers it. */
   #finish(waiter: Waiter, run: Run): void {
     if (waiter.answered) return;
     this.#waiters.delete(waiter);
+    this.#ended.delete(waiter);
     if (waiter.key !== null) {
       const tries = this.#keyed.get(waiter.key);
       tries?.delete(waiter);
       if (tries?.size === 0) this.#keyed.delete(waiter.key);
     }
-    if (waiter.end !== null) this.#wheel.cancel(waiter.end);
+    if (waiter.end !== null) this.#ends.cancel(waiter.end);
     const { line } = waiter;
     if (line !== null) {
       line.leave(waiter);
-      if (line.waiters.length === 0) this.#removeLine(line);
+      if (line.empty) this.#removeLine(line);
     }
     waiter.settle(run);
-  }
-
-  /** The end of a wait. A job that comes due in the same millisecond wins. */
-  #ended(waiter: Waiter): void {
-    this.#turns.catchUp(this.#wheel.now);
-    this.#drain();
-    if (waiter.answered) return;
-    // Under a key another try of the same request may have had the job meanwhile: its answer is this one's too.
-    this.#finish(waiter, waiter.request.context.idempotencyKey === null ? waiter.last : attempt(waiter.request));
   }
 
   /** A change stands. Nothing is looked at yet. */
   #noted(change: Change): void {
     if (this.#waiters.size === 0) return;
     for (const op of change) {
-      if (op.op === "put") {
-        const board = this.#boards.get(op.cid);
-        if (board !== undefined) this.#fresh.push({ board, id: op.row[0] as number });
-        this.#turns.wrote(op.cid, op.row);
-      } else if (op.op !== "del") this.#stirred.add("cid" in op ? op.cid : op.schema.cid);
       const cid = "cid" in op ? op.cid : op.schema.cid;
-      const readers = this.#inner.get(cid);
-      if (readers !== undefined) for (const watch of readers) this.#awake.add(watch);
+      if (op.op === "put") {
+        this.#touch(cid, op.row[0] as number);
+        this.#turns.wrote(cid, op.row);
+      } else if (op.op === "del") this.#touch(cid, op.id);
+      else this.#stirred.add(cid);
+      for (const { line } of this.#readers.get(cid) ?? []) this.#awake.add(line);
     }
-    this.#schedule(performance.now());
+    this.#serveWritten();
+  }
+
+  #touch(cid: number, id: number): void {
+    const board = this.#boards.get(cid);
+    if (board === undefined) return;
+    const written = this.#writtenTo(board);
+    if (written.many) return;
+    written.ids.add(id);
+    if (written.ids.size > this.#bounds.writtenRows) {
+      written.many = true;
+      written.ids.clear();
+    }
+  }
+
+  #writtenTo(board: Board): Written {
+    let written = this.#written.get(board);
+    if (written === undefined) {
+      written = new Written();
+      this.#written.set(board, written);
+    }
+    return written;
   }
 
   #cameDue(group: TurnGroup, fromMs: number, momentMs: number): void {
@@ -238,279 +290,171 @@ export class HeldClaims {
     const now = this.#wheel.now;
     const index = turn.table.index(turn.field, []);
     const board = this.#boards.get(turn.table.cid);
-    const lo = fromMs + k - turn.later;
-    const range = { lo, loOpen: true, hi: now + k - turn.later, hiOpen: false };
-    const few = index !== undefined && index.count(range) <= DUE_ROWS;
-    if (few && board !== undefined) {
-      index.walk(range, false, (row) => {
-        this.#fresh.push({ board, id: row[0] as number });
-        return true;
-      });
+    const range = { lo: fromMs + k - turn.later, loOpen: true, hi: now + k - turn.later, hiOpen: false };
+    const count = index === undefined ? Number.POSITIVE_INFINITY : index.count(range);
+    if (count === 0) return;
+    if (board !== undefined && group.watches.size > 0) {
+      const written = this.#writtenTo(board);
+      if (count <= this.#bounds.dueRows) {
+        index?.walk(range, false, (row) => {
+          written.ids.add(row[0] as number);
+          return true;
+        });
+      } else for (const { line } of group.watches) this.#awake.add(line);
     }
-    for (const watch of group.watches.keys()) if (!few || watch.table !== turn.table) this.#awake.add(watch);
-    this.#schedule(performance.now() - Math.max(0, now - momentMs));
+    for (const { line } of group.readers) this.#awake.add(line);
+    this.#serveSoon(performance.now() - Math.max(0, now - momentMs));
   }
 
-  #schedule(causeMs: number): void {
-    if (this.#draining || this.#scheduled) return;
-    this.#scheduled = true;
-    this.#causeMs = causeMs;
-    queueMicrotask(() => this.#drain());
+  /** Written: a drain comes when the loop has looked at its sockets. */
+  #serveWritten(): void {
+    this.#causeMs = Math.min(this.#causeMs, performance.now());
+    if (this.#draining || this.#pending) return;
+    this.#pending = true;
+    this.#gathered = this.#engine.gather();
+    setImmediate(() => setImmediate(() => this.#drain()));
+  }
+
+  /** Come due, or over: a drain comes at once. */
+  #serveSoon(causeMs: number): void {
+    this.#causeMs = Math.min(this.#causeMs, causeMs);
+    this.#pending = true;
+    if (this.#draining || this.#soon) return;
+    this.#soon = true;
+    queueMicrotask(() => {
+      this.#soon = false;
+      this.#drain();
+    });
   }
 
   /** Serves every line that has something to take, one run at a time. */
   #drain(): void {
-    if (this.#draining) return;
-    this.#scheduled = false;
+    if (this.#draining || !this.#pending) return;
     this.#draining = true;
-    try {
-      if (this.#stirred.size > 0) this.#restir();
-      const drain = new Drain();
-      for (;;) {
-        if (this.#kept.size > 0) this.#answerKept();
-        this.#gather(drain);
-        const winner = this.#winner(drain);
-        if (winner === undefined) break;
-        this.#run(winner, drain);
-        if (this.#stirred.size > 0) this.#restir();
-      }
-      for (const line of drain.unmet) line.unmet.clear();
-    } finally {
-      this.#draining = false;
-      this.#fresh = [];
-      this.#awake.clear();
+    // A job that comes due in the millisecond in which a wait ends wins.
+    if (this.#ended.size > 0) this.#wheel.turn();
+    const contest = new Contest({ now: this.#wheel.now }, this.#bounds);
+    for (;;) {
+      if (this.#stirred.size > 0) this.#restir(contest);
+      if (this.#kept.size > 0) this.#answerKept(contest);
+      this.#begin(contest);
+      const winner = contest.next();
+      if (winner === undefined) break;
+      this.#run(winner.line, contest);
     }
+    this.looks += contest.looks;
+    for (const waiter of [...this.#ended]) this.#finish(waiter, waiter.last);
+    this.#draining = false;
+    this.#pending = false;
+    this.#causeMs = Number.POSITIVE_INFINITY;
+    this.#gathered?.();
+    this.#gathered = null;
   }
 
-  /** Other tries of a request that has its answer now are answered the same. */
-  #answerKept(): void {
-    for (const name of this.#kept) {
-      for (const waiter of [...(this.#keyed.get(name) ?? [])]) this.#finish(waiter, attempt(waiter.request));
+  /** Hands the contest what was written and came due since the last round. */
+  #begin(contest: Contest): void {
+    if (this.#written.size === 0 && this.#awake.size === 0) return;
+    contest.begin({ now: this.#wheel.now });
+    for (const [board, { ids, many }] of this.#written) {
+      for (const line of board.restless) this.#awake.add(line);
+      board.restless.clear();
+      if (many) for (const { line } of board.watches()) this.#awake.add(line);
+      for (const id of ids) contest.show(board, id);
     }
-    this.#kept.clear();
-  }
-
-  /** Looks: rows just written by the lines they may concern, all rows by the lines that are awake. */
-  #gather(drain: Drain): void {
-    const now = this.#wheel.now;
-    for (const [watch, bid] of drain.bids) {
-      if (watch.line.turn === undefined) drain.bids.delete(watch);
-      else if (!this.#stands(bid, now)) {
-        drain.bids.delete(watch);
-        this.#awake.add(watch);
-      }
-    }
-    const fresh = this.#fresh;
-    this.#fresh = [];
-    for (const { board, id } of fresh) {
-      const row = board.table.get(id);
-      if (row === undefined) continue;
-      for (const group of board.groupsOf(row)) {
-        for (const watch of group.plain) this.#show(watch, row, now, drain);
-        for (const [slot, places] of group.places) {
-          if (row[slot] === null) for (const watch of watchesIn(places)) this.#show(watch, row, now, drain);
-          else drain.placed.set(row, board);
-        }
-      }
-    }
-    for (const watch of this.#awake) {
-      if (watch.line.turn === undefined || drain.spent.has(watch.line)) continue;
-      this.looks++;
-      const row = tried(() => watch.pick.first(watch.env(now)));
-      if (row !== undefined) drain.bids.set(watch, bidOf(watch, row, watch.env(now)));
+    this.#written.clear();
+    for (const line of this.#awake) {
+      line.retry();
+      contest.wake(line, this.#boards.get(line.watches[0]?.table.cid ?? 0));
     }
     this.#awake.clear();
   }
 
-  /** One line's look at one row. */
-  #show(watch: Watch, row: Row, now: number, drain: Drain): void {
-    const { line } = watch;
-    if (line.turn === undefined || drain.spent.has(line)) return;
-    if (!drain.looked.has(watch)) {
-      drain.looked.add(watch);
-      this.looks++;
-    }
-    const env = watch.env(now);
-    if (!wants(watch, row, now)) return;
-    const best = drain.bids.get(watch);
-    // Rows whose order is refused are shown to the run, which says so.
-    if (best === undefined || (tried(() => watch.pick.order.compareRows(row, best.row, env)) ?? -1) < 0) {
-      drain.bids.set(watch, bidOf(watch, row, env));
-    }
-  }
-
-  #stands(bid: Bid, now: number): boolean {
-    const { watch, row } = bid;
-    return watch.table.get(row[0] as number) === row && wants(watch, row, now);
-  }
-
-  /** Whose claim runs now: each row's best bid, and of those the one held longest. */
-  #winner(drain: Drain): Bid | undefined {
-    const byRow = new Map<Row, Bid[]>();
-    for (const bid of drain.bids.values()) {
-      const bids = byRow.get(bid.row);
-      if (bids === undefined) byRow.set(bid.row, [bid]);
-      else bids.push(bid);
-    }
-    const nearest = this.#nearestPair(drain);
-    if (nearest !== undefined) {
-      const bids = byRow.get(nearest.row);
-      if (bids === undefined) byRow.set(nearest.row, [nearest]);
-      else bids.push(nearest);
-    }
-    let winner: Bid | undefined;
-    for (const bids of byRow.values()) {
-      const best = winnerOf(bids);
-      if (best !== undefined && (winner === undefined || heldOrder(best) < heldOrder(winner))) winner = best;
-    }
-    return winner;
-  }
-
-  /** Of the rows just written that lines want by distance, the row and line closest to each other. */
-  #nearestPair(drain: Drain): Bid | undefined {
-    const now = this.#wheel.now;
-    let best: Bid | undefined;
-    for (const [row, board] of drain.placed) {
-      let bid = drain.nearest.get(row);
-      const known = drain.nearest.has(row);
-      if (!known || (bid !== undefined && (bid.watch.line.turn === undefined || !this.#stands(bid, now)))) {
-        bid = this.#nearestFor(row, board, now, drain);
-        drain.nearest.set(row, bid);
-      }
-      if (bid === undefined) drain.placed.delete(row);
-      else if (
-        best === undefined ||
-        bid.metres < best.metres ||
-        (bid.metres === best.metres && heldOrder(bid) < heldOrder(best))
-      ) {
-        best = bid;
-      }
-    }
-    return best;
-  }
-
-  /** The waiting line nearest a row, of those whose filter it meets; as near, the one held longest. */
-  #nearestFor(row: Row, board: Board, now: number, drain: Drain): Bid | undefined {
-    if (board.table.get(row[0] as number) !== row) return undefined;
-    let best: Bid | undefined;
-    for (const group of board.groupsOf(row)) {
-      for (const [slot, places] of group.places) {
-        const at = row[slot] as Point | null;
-        if (at === null) continue;
-        places.nearest(at.lon, at.lat, ([, watch], metres) => {
-          if (best !== undefined && metres > best.metres) return false;
-          if (watch.line.turn === undefined || drain.spent.has(watch.line)) return true;
-          this.looks++;
-          if (!wants(watch, row, now)) return true;
-          const bid: Bid = { watch, row, scale: nearScale(slot), metres, keys: [] };
-          if (best === undefined || metres < best.metres || heldOrder(bid) < heldOrder(best)) best = bid;
-          return true;
-        });
-      }
-    }
-    return best;
-  }
-
-  #run(bid: Bid, drain: Drain): void {
-    const { line } = bid.watch;
+  #run(line: Line, contest: Contest): void {
     const waiter = line.turn;
     if (waiter === undefined) return;
     this.runs++;
     const run = attempt(waiter.request);
-    if ("answer" in run && !wrote(run.answer)) {
-      // What it bid for it does not take: it sleeps on.
+    if (tookNothing(run)) {
+      // What is there is not what it needs. It keeps its place but not the turn.
       waiter.last = run;
-      drain.spent.add(line);
-      this.#forget(line, drain);
-      return;
+      line.miss(waiter.need);
+      this.#unsettle(line);
+    } else {
+      this.#finish(waiter, run);
+      this.#tellServed();
+      if (!line.empty) {
+        // More may be ready: the turn goes on, and the next in line looks at once.
+        this.#awake.add(line);
+      }
     }
-    if ("refusal" in run && run.refusal.code === "unmet") {
-      // It keeps its place but not the turn.
-      waiter.last = run;
-      line.unmet.add(waiter.need);
-      drain.unmet.add(line);
-      if (line.turn === undefined) this.#forget(line, drain);
-      return;
-    }
-    this.#finish(waiter, run);
-    this.served(performance.now() - this.#causeMs);
-    this.#forget(line, drain);
-    // More may be ready: the turn goes on, and the next in line looks at once.
-    line.unmet.clear();
-    if (line.waiters.length > 0) for (const watch of line.watches) this.#awake.add(watch);
+    contest.turned(line);
   }
 
-  #forget(line: Line, drain: Drain): void {
-    for (const watch of line.watches) drain.bids.delete(watch);
+  /** Any change of the rows may be the one that some of this line wait for. */
+  #unsettle(line: Line): void {
+    for (const { table } of line.watches) this.#boards.get(table.cid)?.restless.add(line);
+  }
+
+  #tellServed(): void {
+    const causeMs = this.#causeMs;
+    const tell = (): void => this.served(performance.now() - causeMs);
+    const durable = this.#engine.durable();
+    if (durable === undefined) tell();
+    else durable.then(tell, () => {});
+  }
+
+  /** Other tries of a request that has its answer now are answered the same. */
+  #answerKept(contest: Contest): void {
+    for (const name of this.#kept) {
+      for (const waiter of [...(this.#keyed.get(name) ?? [])]) {
+        const { line } = waiter;
+        const run = attempt(waiter.request);
+        if (!tookNothing(run)) this.#finish(waiter, run);
+        if (line !== null) contest.turned(line);
+      }
+    }
+    this.#kept.clear();
   }
 
   /** Collections that changed under their waiters: each is run anew, answered with what that says, or held again. */
-  #restir(): void {
+  #restir(contest: Contest): void {
     const cids = new Set(this.#stirred);
     this.#stirred.clear();
-    const lines = new Set<Line>();
-    for (const line of this.#lines.values()) {
-      const concerned = line.watches.some(
-        (watch) => cids.has(watch.table.cid) || watch.inner.some((table) => cids.has(table.cid)),
-      );
-      if (concerned) lines.add(line);
-    }
-    const waiters = [...lines].flatMap((line) => line.waiters.slice());
-    waiters.sort((a, b) => a.order - b.order);
-    for (const line of lines) {
-      this.#removeLine(line);
-      line.waiters.length = 0;
-    }
-    for (const waiter of waiters) {
-      waiter.line = null;
-      this.runs++;
-      const sinceMs = this.#wheel.now;
-      const run = attempt(waiter.request);
-      const again = "answer" in run ? !wrote(run.answer) : run.refusal.code === "unmet";
-      if (!again) this.#finish(waiter, run);
-      else {
-        waiter.last = run;
-        this.#join(waiter, waiter.request.prepare(), sinceMs);
+    const waiters: Waiter[] = [];
+    for (const line of [...this.#lines.values()]) {
+      const concerned = line.watches.some(({ table, inner }) => {
+        if (cids.has(table.cid)) return true;
+        for (const { cid } of inner) if (cids.has(cid)) return true;
+        return false;
+      });
+      if (!concerned) continue;
+      const here = [...line.waiters()];
+      for (const waiter of here) {
+        line.leave(waiter);
+        waiters.push(waiter);
       }
+      this.#removeLine(line);
+      contest.turned(line);
     }
-  }
-}
-
-/** What one drain has found out. */
-class Drain {
-  readonly bids = new Map<Watch, Bid>();
-  readonly looked = new Set<Watch>();
-  /** Lines whose run took nothing of what it saw. */
-  readonly spent = new Set<Line>();
-  readonly unmet = new Set<Line>();
-  /** Rows that lines want by distance, and the nearest line to each found so far. */
-  readonly placed = new Map<Row, Board>();
-  readonly nearest = new Map<Row, Bid | undefined>();
-}
-
-function* watchesIn(places: {
-  nearest: (lon: number, lat: number, visit: (post: readonly [number, Watch]) => boolean) => void;
-}): Iterable<Watch> {
-  const found: Watch[] = [];
-  places.nearest(0, 0, ([, watch]) => {
-    found.push(watch);
-    return true;
-  });
-  yield* found;
-}
-
-/** Whether a line would take a row. Where the question itself is refused, the run is to say so. */
-function wants(watch: Watch, row: Row, now: number): boolean {
-  return tried(() => watch.pick.wants(row, watch.env(now))) ?? true;
-}
-
-/** What cannot be read or planned is run all the same: the run says so, with its place in a batch. */
-function tried<T>(ask: () => T): T | undefined {
-  try {
-    return ask();
-  } catch (error) {
-    if (error instanceof Refusal) return undefined;
-    throw error;
+    waiters.sort((a, b) => a.order - b.order);
+    for (const waiter of waiters) {
+      if (waiter.answered) continue;
+      this.runs++;
+      // Whoever came before and has something to take by now takes it first.
+      this.#drain();
+      const since: Instant = { now: this.#wheel.now };
+      const run = attempt(waiter.request);
+      if (!tookNothing(run)) {
+        this.#finish(waiter, run);
+        continue;
+      }
+      waiter.last = run;
+      const prepared = waiter.request.prepare();
+      // Over the schema as it is now, nobody may be able to tell when its answer changes.
+      const untold = refusalOf(() => prepared.forEach(refuseUntold));
+      if (untold === undefined) this.#join(waiter, prepared, since);
+      else this.#finish(waiter, { refusal: untold });
+    }
   }
 }
 
@@ -525,14 +469,31 @@ function writesWhenItCan(kinds: readonly Statement["kind"][]): boolean {
     const said = kind === "createIndex" ? "create index" : kind;
     throw new Refusal("not_holdable", `a request with a ${said} in it is not held: it would write every time`);
   }
-  return kinds.some((kind) => kind === "set" || kind === "del");
+  return kinds.includes("set") || kinds.includes("del");
 }
 
 const HOLDABLE: ReadonlySet<Statement["kind"]> = new Set(["get", "explain", "collections", "describe", "set", "del"]);
 
+function writes(statement: Statement): statement is SetStatement | DelStatement {
+  return statement.kind === "set" || statement.kind === "del";
+}
+
+/** A read that can keep its batch from writing. */
+function requires(statement: Statement): boolean {
+  return statement.kind === "get" && statement.require !== null;
+}
+
+/** What of a line a statement is: null for one that plays no part in whether its request would write. */
+function partOf({ statement, request, plan, env }: Prepared): string | null {
+  if (writes(statement)) return plan.line?.(env()) ?? null;
+  if (!requires(statement)) return null;
+  const items = request.params.map((value): Expr => ({ kind: "const", value }));
+  return `${request.text}\u0001${boundText({ kind: "list", items }, env())}`;
+}
+
 /** @throws Refusal `not_holdable` where nobody can tell when time changes the filter's answer */
-function refuseUntold({ plan: { verb, time }, env }: Prepared): void {
-  if ((verb !== "set" && verb !== "del") || time === null || time.problem === null) return;
+function refuseUntold({ statement, plan: { time }, env }: Prepared): void {
+  if (!(writes(statement) || requires(statement)) || time === null || time.problem === null) return;
   throw new Refusal(
     "not_holdable",
     `a held claim reads the time only by a field compared with now() give or take a number, and this one asks ${boundText(time.problem, env())}`,
@@ -544,7 +505,7 @@ function needOf(prepared: readonly Prepared[]): string {
   return prepared
     .map((each) => {
       const { statement } = each;
-      if (statement.kind !== "set" && statement.kind !== "del") return "";
+      if (!writes(statement)) return "";
       return `${statement.limit === null ? "" : boundText(statement.limit, each.env())}/${statement.require ?? ""}`;
     })
     .join(";");
@@ -559,8 +520,20 @@ function attempt(request: HeldRequest): Run {
   }
 }
 
-function wrote(answer: Answer): boolean {
-  return answer.wrote > 0 || answer.replayed === true;
+function refusalOf(work: () => void): Refusal | undefined {
+  try {
+    work();
+    return undefined;
+  } catch (error) {
+    if (error instanceof Refusal) return error;
+    throw error;
+  }
+}
+
+/** It wrote no row, or a `require` was not met: there is something to wait for. */
+function tookNothing(run: Run): boolean {
+  if ("refusal" in run) return run.refusal.code === "unmet";
+  return run.answer.wrote === 0 && run.answer.replayed !== true;
 }
 
 function settled(run: Run): Answer {

@@ -1,9 +1,10 @@
 /** One held request: run once, found nothing, and kept until it writes or its wait is over. Answered exactly once. */
 
+import { assert } from "../base/assert.ts";
 import type { Refusal } from "../base/refusal.ts";
 import type { Moment } from "../clock/wheel.ts";
-import type { BatchOutcome, Outcome, RequestContext } from "../engine/contract.ts";
-import type { Prepared } from "../engine/engine.ts";
+import type { BatchOutcome, BatchRequest, Outcome, RequestContext } from "../engine/contract.ts";
+import type { Prepared as Planned } from "../engine/engine.ts";
 import { keyName } from "../engine/idempotency.ts";
 import type { Line } from "./line.ts";
 
@@ -11,6 +12,10 @@ export type Answer = Outcome | BatchOutcome;
 
 /** How a run went: an answer, or the refusal it ended in. */
 export type Run = { readonly answer: Answer } | { readonly refusal: Refusal };
+
+export interface Prepared extends Planned {
+  readonly request: BatchRequest;
+}
 
 export interface HeldRequest {
   /** Runs the request as it stands. Throws Refusal. */
@@ -31,6 +36,9 @@ export class Waiter {
   line: Line | null = null;
   last: Run;
   end: Moment | null = null;
+  /** Its neighbours of the same need, held before and after it. */
+  before: Waiter | null = null;
+  after: Waiter | null = null;
   readonly #settle: (run: Run) => void;
   #answered = false;
 
@@ -48,9 +56,8 @@ export class Waiter {
     return this.#answered;
   }
 
-  /** The first answer stands. */
   settle(run: Run): void {
-    if (this.#answered) return;
+    assert(!this.#answered, "a held request is answered once");
     this.#answered = true;
     this.#settle(run);
   }

@@ -124,6 +124,9 @@ export class Log {
   /** A sync starts at the end of this turn; or when the policy's time is up. */
   #armed = false;
   #timed = false;
+  /** How many have said that more frames are on their way, and whether a sync waits for those. */
+  #gathering = 0;
+  #gathered = false;
   /** Waits for the sync under way to be over, however it ends. */
   #idle: (() => void) | null = null;
   /** A sync was asked for whatever the policy says. */
@@ -306,6 +309,23 @@ export class Log {
     if (position <= this.#durable || this.#policy !== "always") return undefined;
     if (this.#failure !== null) return Promise.reject(this.#failed());
     return this.#promiseOf(position);
+  }
+
+  /**
+   * More frames are on their way in this turn or the next: no sync begins until the function it answers is called, so that
+   * one sync does for all of them.
+   */
+  gather(): () => void {
+    this.#gathering++;
+    let gathers = true;
+    return () => {
+      if (!gathers) return;
+      gathers = false;
+      this.#gathering--;
+      if (this.#gathering > 0 || !this.#gathered) return;
+      this.#gathered = false;
+      if (!this.#syncing && !this.#closed && this.#failure === null) this.#start();
+    };
   }
 
   /** Resolves when everything appended so far is on disk, whatever the policy. Rejects with Refusal `disk_failed`. */
@@ -498,6 +518,10 @@ export class Log {
   }
 
   #start(): void {
+    if (this.#gathering > 0) {
+      this.#gathered = true;
+      return;
+    }
     this.#target = this.appended;
     if (this.#target === this.#durable) {
       this.#settle();

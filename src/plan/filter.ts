@@ -214,6 +214,10 @@ function binaryAccess(table: Table, expr: BinaryExpr, compiler: ExpressionCompil
 }
 
 function pinOf(expr: Expr, compiler: ExpressionCompiler): { slot: number; key: (row: Row, env: Env) => unknown }[] {
+  if (expr.kind === "isNull" && !expr.not) {
+    const field = compiler.compile(expr.of).field;
+    return field === null || field.keys.length > 0 ? [] : [{ slot: field.slot, key: () => null }];
+  }
   if (expr.kind !== "binary" || expr.op !== "=") return [];
   for (const [side, other] of [
     [expr.left, expr.right],

@@ -8,13 +8,15 @@
  */
 
 import type { BinaryExpr, Expr, GetStatement } from "../lang/ast.ts";
-import { someNode } from "../lang/walk.ts";
+import { everyNode, partsOf, someNode } from "../lang/walk.ts";
 import { type KeyRange, NOT_NULL_RANGE } from "../store/ordered_index.ts";
 import type { Table } from "../store/table.ts";
 import { type Row, Time } from "../value/value.ts";
 import type { Env } from "./env.ts";
-import type { Compiled, ExpressionCompiler } from "./expression.ts";
+import { type Compiled, type ExpressionCompiler, MIRRORED } from "./expression.ts";
 import { attempt } from "./filter.ts";
+
+type Ordering = "<" | "<=" | ">" | ">=";
 
 /** Turns at `value - k + later`, for each value the field has. */
 export interface Turn {
@@ -24,6 +26,15 @@ export interface Turn {
   /** k in ms; undefined when its constant does not work out. */
   readonly k: (env: Env) => number | undefined;
   readonly later: 0 | 1;
+  /** It is the row itself whose answer changes; else it is one that an inner read reads, and any row's may. */
+  readonly own: boolean;
+}
+
+/** A condition on time that every row the filter lets through meets: the field against `now() + k`. */
+export interface TimeGate {
+  readonly slot: number;
+  readonly op: Ordering;
+  readonly k: (env: Env) => number | undefined;
 }
 
 const EMPTY_ROW: Row = [];
@@ -31,6 +42,8 @@ const EMPTY_ROW: Row = [];
 export class TimeSense {
   /** Every way in which time alone changes the answer. */
   readonly turns: Turn[] = [];
+  /** Those of the statement's own conditions, joined by `and`, that are about time. */
+  readonly gates: TimeGate[] = [];
   /** Why a claim with this filter cannot be held: the part whose moment nobody can tell. Null: it can be. */
   problem: Expr | null = null;
 
@@ -41,13 +54,13 @@ export class TimeSense {
     compiler: ExpressionCompiler,
     tableOf: (name: string) => Table | undefined,
   ): void {
-    const ttl = table.ttl;
-    if (ttl !== undefined) {
-      const { slot, ttlMs } = ttl;
-      const field = ttl.index.def.field;
-      this.turns.push({ table, slot, field, k: () => -ttlMs, later: 0 });
+    this.#expiry(table, true);
+    if (where === null) return;
+    this.#visit(table, where, compiler, tableOf, true);
+    for (const part of where.kind === "and" ? where.of : [where]) {
+      const placed = placedIn(part, compiler);
+      if (placed !== undefined) this.gates.push(placed);
     }
-    if (where !== null) this.#visit(table, where, compiler, tableOf);
   }
 
   /** Takes in one more filter over the same rows. */
@@ -57,89 +70,93 @@ export class TimeSense {
     compiler: ExpressionCompiler,
     tableOf: (name: string) => Table | undefined,
   ): void {
-    this.#visit(table, where, compiler, tableOf);
+    this.#visit(table, where, compiler, tableOf, true);
   }
 
-  #visit(table: Table, root: Expr, compiler: ExpressionCompiler, tableOf: (name: string) => Table | undefined): void {
+  #expiry(table: Table, own: boolean): void {
+    const { ttl } = table;
+    if (ttl === undefined) return;
+    const { slot, ttlMs } = ttl;
+    this.turns.push({ table, slot, field: ttl.index.def.field, k: () => -ttlMs, later: 0, own });
+  }
+
+  #visit(
+    table: Table,
+    root: Expr,
+    compiler: ExpressionCompiler,
+    tableOf: (name: string) => Table | undefined,
+    own: boolean,
+  ): void {
     const pending: Expr[] = [root];
     for (let expr = pending.pop(); expr !== undefined; expr = pending.pop()) {
-      switch (expr.kind) {
-        case "binary":
-          if (isOrdering(expr) && readsNow(expr)) {
-            // Two distances from one now(): it holds always or never.
-            if (isNowOffset(expr.left, compiler) && isNowOffset(expr.right, compiler)) break;
-            if (!this.#placed(table, expr, compiler)) this.#refuse(expr);
-          } else if (readsNow(expr)) this.#refuse(expr);
-          else pending.push(expr.left, expr.right);
-          break;
-        case "in":
-          if (readsNow(expr)) this.#refuse(expr);
-          break;
-        case "inGet": {
-          if (readsNow(expr.left)) this.#refuse(expr);
-          this.#inner(expr.get, compiler, tableOf);
-          break;
+      if (readsNow(expr)) {
+        if (expr.kind === "binary") {
+          // Two distances from one now(): it holds always or never.
+          if (isOrdering(expr) && isNowOffset(expr.left, compiler) && isNowOffset(expr.right, compiler)) continue;
+          const placed = placedIn(expr, compiler);
+          if (placed === undefined) this.#refuse(expr);
+          else {
+            const { field, slot, k, op } = placed;
+            this.turns.push({ table, slot, field, k, later: op === "<" || op === ">=" ? 1 : 0, own });
+          }
+          continue;
         }
-        case "unary":
-        case "isNull":
-          pending.push(expr.of);
-          break;
-        case "and":
-        case "or":
-          for (const part of expr.of) pending.push(part);
-          break;
-        case "case":
-          for (const arm of expr.whens) pending.push(arm.when, arm.then);
-          if (expr.otherwise !== null) pending.push(expr.otherwise);
-          break;
-        case "call":
-          if (readsNow(expr)) this.#refuse(expr);
-          break;
-        default:
-          break;
+        if (!JOINING.has(expr.kind)) {
+          this.#refuse(expr);
+          continue;
+        }
       }
+      if (expr.kind === "inGet") this.#inner(expr.get, compiler, tableOf);
+      for (const part of partsOf(expr)) pending.push(part);
     }
   }
 
   #inner(get: GetStatement, compiler: ExpressionCompiler, tableOf: (name: string) => Table | undefined): void {
     const table = tableOf(get.collection);
     if (table === undefined) return;
-    const inner = compiler.over(table);
-    this.add(table, get.where, inner, tableOf);
-    for (const item of get.select) if (item.kind === "item" && readsNow(item.expr)) this.#refuse(item.expr);
-    for (const key of get.order) if (readsNow(key.expr)) this.#refuse(key.expr);
-    for (const key of get.group) if (readsNow(key)) this.#refuse(key);
-    if (get.having !== null && readsNow(get.having)) this.#refuse(get.having);
+    this.#expiry(table, false);
+    if (get.where !== null) this.#visit(table, get.where, compiler.over(table), tableOf, false);
+    const others = get.select.flatMap((item) => (item.kind === "item" ? [item.expr] : []));
+    for (const key of get.order) others.push(key.expr);
+    for (const key of get.group) others.push(key);
+    if (get.having !== null) others.push(get.having);
+    for (const other of others) {
+      if (readsNow(other)) this.#refuse(other);
+      for (const expr of everyNode(other)) if (expr.kind === "inGet") this.#inner(expr.get, compiler, tableOf);
+    }
   }
 
   #refuse(expr: Expr): void {
     this.problem ??= expr;
   }
-
-  /** A plain field against now() ± constant, either way round. */
-  #placed(table: Table, expr: BinaryExpr, compiler: ExpressionCompiler): boolean {
-    for (const [side, other, strictLater] of [
-      [expr.left, expr.right, expr.op === "<" || expr.op === ">="],
-      [expr.right, expr.left, expr.op === ">" || expr.op === "<="],
-    ] as const) {
-      if (side.kind !== "path" || readsNow(side) || !isNowOffset(other, compiler)) continue;
-      const field = compiler.compile(side).field;
-      if (field === null || field.keys.length > 0) continue;
-      const kind = field.type.kind;
-      if (kind !== "timestamp" && kind !== "int") continue;
-      const bound: Compiled = compiler.compile(other);
-      const k = (env: Env): number | undefined => {
-        const value = attempt(() => bound.eval(EMPTY_ROW, env));
-        return value instanceof Time ? value.ms - env.now : undefined;
-      };
-      this.turns.push({ table, slot: field.slot, field: field.name, k, later: strictLater ? 1 : 0 });
-      return true;
-    }
-    return false;
-  }
 }
 
-function isOrdering(expr: BinaryExpr): boolean {
+/** Nodes that join conditions: each part of one is looked at by itself. */
+const JOINING: ReadonlySet<Expr["kind"]> = new Set(["and", "or", "unary", "isNull", "case"]);
+
+/** A plain field against now() give or take a constant, read with the field on the left. */
+function placedIn(expr: Expr, compiler: ExpressionCompiler): (TimeGate & { readonly field: string }) | undefined {
+  if (expr.kind !== "binary" || !isOrdering(expr)) return undefined;
+  for (const [side, other, op] of [
+    [expr.left, expr.right, expr.op],
+    [expr.right, expr.left, MIRRORED[expr.op]],
+  ] as const) {
+    if (side.kind !== "path" || !isNowOffset(other, compiler)) continue;
+    const field = compiler.compile(side).field;
+    if (field === null || field.keys.length > 0) continue;
+    const kind = field.type.kind;
+    if (kind !== "timestamp" && kind !== "int") continue;
+    const bound: Compiled = compiler.compile(other);
+    const k = (env: Env): number | undefined => {
+      const value = attempt(() => bound.eval(EMPTY_ROW, env));
+      return value instanceof Time ? value.ms - env.now : undefined;
+    };
+    return { slot: field.slot, field: field.name, op, k };
+  }
+  return undefined;
+}
+
+function isOrdering(expr: BinaryExpr): expr is BinaryExpr & { readonly op: Ordering } {
   return expr.op === "<" || expr.op === "<=" || expr.op === ">" || expr.op === ">=";
 }
 

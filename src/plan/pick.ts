@@ -99,15 +99,8 @@ export class Pick {
     return offset === 0 ? picked : { rows: picked.rows.slice(offset), how: picked.how };
   }
 
-  /** Whether a run would take this row, other rows aside. */
-  wants(row: Row, env: Env): boolean {
-    if (this.#limit !== null && this.#limit(env) === 0) return false;
-    return this.filter.matches(row, env);
-  }
-
-  /** The row that comes first, of those a run would take; undefined when it would take none. */
+  /** The row that comes first of all that match, whatever the limit says. */
   first(env: Env): Row | undefined {
-    if (this.#limit !== null && this.#limit(env) === 0) return undefined;
     return this.#page(1, env).rows[0];
   }
 

@@ -37,7 +37,7 @@ const FIRST_HIDDEN_ID = 50;
 const NEXT_ID = 200;
 
 class HeldWorld extends World {
-  readonly hold = new HeldClaims(this.engine);
+  readonly hold = new HeldClaims(this.engine, this.clock);
   readonly gone = new AbortController();
   readonly answers: string[] = [];
   readonly #asked: (() => number)[] = [];

@@ -92,17 +92,43 @@ test(`every moment is called at its own millisecond, in the order added (seed ${
   }
 });
 
-test("a moment forty days off costs one call", () => {
+test("a moment forty days off costs a call a level, however many there are", () => {
+  for (const count of [1, 10_000]) {
+    const clock = new HandClock();
+    const wheel = new TimerWheel(clock);
+    let ran = 0;
+    for (let each = 0; each < count; each++) wheel.add(clock.time + 40 * 86_400_000, () => ran++);
+    clock.moveTo(clock.time + 40 * 86_400_000 - 1);
+    expect(ran).toBe(0);
+    clock.moveTo(clock.time + 1);
+    expect(ran).toBe(count);
+    expect(clock.calls).toBeLessThanOrEqual(8);
+  }
+});
+
+test("a moment at a slot's edge, a whole turn ahead, and called late", () => {
+  for (const start of [0, 1, 63, 64, 4_095, 4_096, 262_143]) {
+    for (const ahead of [0, 1, 63, 64, 65, 4_032, 4_095, 4_096, 4_097, 262_144]) {
+      const clock = new HandClock();
+      clock.time = 2 ** 40 + start;
+      const wheel = new TimerWheel(clock);
+      const seen: number[] = [];
+      wheel.add(clock.time + ahead, () => seen.push(clock.time));
+      const due = clock.time + ahead;
+      clock.moveTo(due + 1_000);
+      expect(seen).toEqual([due]);
+    }
+  }
+});
+
+test("a moment that is cancelled by another of its millisecond is not called", () => {
   const clock = new HandClock();
   const wheel = new TimerWheel(clock);
   let ran = 0;
-  wheel.add(clock.time + 40 * 86_400_000, () => ran++);
-  clock.moveTo(clock.time + 40 * 86_400_000 - 1);
-  expect(ran).toBe(0);
-  expect(clock.calls).toBe(0);
-  clock.moveTo(clock.time + 1);
-  expect(ran).toBe(1);
-  expect(clock.calls).toBe(1);
+  wheel.add(clock.time + 100, () => wheel.cancel(second));
+  const second = wheel.add(clock.time + 100, () => ran++);
+  clock.moveTo(clock.time + 200);
+  expect([ran, wheel.size]).toEqual([0, 0]);
 });
 
 test("a moment that is added while others are called waits for its time", () => {
