@@ -68,8 +68,8 @@ async function openDatabase(flags: Flags, clock: Clock, service: Service): Promi
     onSnapshot: (taken) => log.info("snapshot", { file: taken.name, bytes: taken.bytes, ms: Math.round(taken.tookMs) }),
     onSnapshotFailed: (why) => log.error("a snapshot could not be written", { why: String(why) }),
   });
-  const { passedOver, tornTail } = database;
-  for (const damage of passedOver) log.warn("a snapshot was passed over", { file: damage.file, why: damage.found });
+  for (const { file, found } of database.passedOver) log.warn("a snapshot was passed over", { file, why: found });
+  const tornTail = database.log?.tornTail ?? null;
   if (tornTail !== null) log.warn("a torn frame at the end of the log was cut", { ...tornTail });
   return database;
 }

@@ -7,7 +7,7 @@ import { ByteReader } from "../base/bytes.ts";
 import { type Clock, WallClock } from "../clock/clock.ts";
 import type { Damage } from "../log/damage.ts";
 import type { Disk } from "../log/disk.ts";
-import type { Log, SyncPolicy, TornTail } from "../log/log.ts";
+import type { Log, SyncPolicy } from "../log/log.ts";
 import { Store } from "../store/store.ts";
 import { Checkpoint, type Taken } from "./checkpoint.ts";
 import { Engine } from "./engine.ts";
@@ -47,23 +47,23 @@ export interface DirectoryOptions extends DatabaseOptions {
 
 export class Database {
   readonly engine: Engine;
+  /** What the engine writes to; null when nothing is kept. */
+  readonly log: Log | null;
   /** Snapshots that were passed over as they are not whole. */
   readonly passedOver: readonly Damage[];
-  /** What was cut off the end of the log. */
-  readonly tornTail: TornTail | null;
   readonly #sweeper: Sweeper;
   readonly #letGo: () => Promise<void>;
 
   private constructor(
     engine: Engine,
     options: DatabaseOptions,
+    log: Log | null,
     passedOver: readonly Damage[],
-    tornTail: TornTail | null,
     letGo: () => Promise<void>,
   ) {
     this.engine = engine;
+    this.log = log;
     this.passedOver = passedOver;
-    this.tornTail = tornTail;
     this.#sweeper = new Sweeper(engine, options.clock);
     this.#letGo = letGo;
     if (!options.readOnly) this.#sweeper.start();
@@ -106,14 +106,14 @@ export class Database {
     });
     const engine = engineOf(options, store, log, seq, answers, () => checkpoint.take());
     if (!options.readOnly) checkpoint.start();
-    return new Database(engine, options, passedOver, log.tornTail, () => closed(disk, log, checkpoint));
+    return new Database(engine, options, log, passedOver, () => closed(disk, log, checkpoint));
   }
 
   /** One that keeps nothing. */
   static inMemory(options: DatabaseOptions): Database {
     const answers = new KeptAnswers(options.idempotencyTtlMs);
     const engine = engineOf(options, new Store(), new MemoryJournal(), 0, answers, () => {});
-    return new Database(engine, options, [], null, async () => {});
+    return new Database(engine, options, null, [], async () => {});
   }
 
   /** Syncs what was written and lets go of the directory. Rejects when not all is on disk. */

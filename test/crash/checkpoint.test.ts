@@ -11,11 +11,10 @@ import { type Opened, openStore } from "../../src/engine/recovery.ts";
 import { Damage } from "../../src/log/damage.ts";
 import { createSchema } from "../../src/schema/declare.ts";
 import type { Change, Op } from "../../src/store/change.ts";
-import type { Store } from "../../src/store/store.ts";
-import type { Row } from "../../src/value/value.ts";
 import { SimDisk } from "../sim/disk.ts";
+import { expectSame } from "../sim/same.ts";
 import { randomOp, randomRow } from "../store/chance.ts";
-import { Model, rowsById, sameRow } from "../store/model.ts";
+import { Model } from "../store/model.ts";
 import { Random } from "../store/random.ts";
 
 const { FENEC_SEED: givenSeed, FENEC_ROUNDS: givenRounds } = process.env;
@@ -27,22 +26,6 @@ const isSnapshot = (name: string): boolean => name.endsWith(".fsnap");
 
 function turn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
-}
-
-function expectSame(store: Store, model: Model): void {
-  store.check();
-  expect(store.nextCid).toBe(model.nextCid);
-  expect(store.tables().map((table) => table.cid)).toEqual([...model.tables.keys()].sort((a, b) => a - b));
-  for (const [cid, plain] of model.tables) {
-    const table = store.tableById(cid)!;
-    expect(table.schema).toEqual(plain.schema);
-    expect(table.nextId).toBe(plain.nextId);
-    const rows: Row[] = [];
-    table.scan(-Infinity, (row) => rows.push(row) > 0);
-    const expected = rowsById(plain);
-    expect(rows.map((row) => row[0])).toEqual(expected.map((row) => row[0]));
-    for (const [at, row] of rows.entries()) if (!sameRow(row, expected[at]!)) expect(row).toEqual(expected[at]!);
-  }
 }
 
 /** The store keeps the rows it is given and writes over them. */
