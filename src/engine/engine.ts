@@ -25,7 +25,7 @@ import type {
   Outcome,
   RequestContext,
 } from "./contract.ts";
-import { type KeptAnswer, type KeptAnswers, type KeptOutcome, recordOf } from "./idempotency.ts";
+import { type KeptAnswer, type KeptAnswers, type KeptOutcome, keyName, recordOf, requestMark } from "./idempotency.ts";
 import type { Journal } from "./journal.ts";
 import { StatementOutcome } from "./outcome.ts";
 import { writeChange, writeRecord } from "./payload.ts";
@@ -290,26 +290,19 @@ export class Engine implements EngineContract {
     return { plan, env: new Env(this.clock.now(), params, parsed.literals, scope === null ? null : scope.claims) };
   }
 
-  #kept(key: string, context: RequestContext): KeptAnswer | undefined {
-    const { scope, requestHash } = context;
-    return this.answers.find(
-      { subject: scope?.subject ?? "", rights: scope?.rights ?? "", key, requestHash },
-      this.clock.now(),
-    );
+  #kept(name: string, { scope, requestHash }: RequestContext): KeptAnswer | undefined {
+    return this.answers.find(name, requestMark(requestHash, scope?.rights ?? ""), this.clock.now());
   }
 
   /** Writes an answer's record into the frame being made. */
-  #record(key: string, context: RequestContext, outcomes: readonly StatementOutcome[], batch: boolean): KeptAnswer {
-    const { scope, requestHash } = context;
-    const record = recordOf({
-      subject: scope?.subject ?? "",
-      rights: scope?.rights ?? "",
-      key,
-      requestHash,
-      atMs: this.clock.now(),
-      batch,
-      outcomes,
-    });
+  #record(
+    name: string,
+    { scope, requestHash }: RequestContext,
+    outcomes: readonly StatementOutcome[],
+    batch: boolean,
+  ): KeptAnswer {
+    const request = requestMark(requestHash, scope?.rights ?? "");
+    const record = recordOf({ name, request, atMs: this.clock.now(), batch, outcomes });
     writeRecord(this.#payload, record);
     return record;
   }
@@ -365,12 +358,12 @@ function checkTime({ scope }: RequestContext, now: number): void {
   if (scope !== null && scope.expiresAtMs <= now) throw new Refusal("unauthorized", "the token has expired");
 }
 
-/** Null without one. A key is its subject's, so a token of nobody's takes none. */
+/** The name of its key; null without one. A key is its subject's, so a token of nobody's takes none. */
 function keyOf({ scope, idempotencyKey }: RequestContext): string | null {
-  if (idempotencyKey !== null && scope?.subject === "") {
-    throw new Refusal("bad_key", "an Idempotency-Key belongs to the subject of its token, and this token has no sub");
-  }
-  return idempotencyKey;
+  if (idempotencyKey === null) return null;
+  if (scope === null) return keyName("", idempotencyKey);
+  if (scope.subject !== "") return keyName(scope.subject, idempotencyKey);
+  throw new Refusal("bad_key", "an Idempotency-Key belongs to the subject of its token, and this token has no sub");
 }
 
 /** A key is kept for writes; reads pass it over, and so does a compact. */

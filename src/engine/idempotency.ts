@@ -6,8 +6,8 @@
  * KEPT_ANSWER_BYTES are kept as a note that it was done. A key belongs to its subject; rows are told again only under the
  * rights they were first told under, so that a token whose rules are others now is not told what it may not read.
  *
- *     record: subject text, rights text, key text, request hash text, at f64 (epoch ms), outcomes varint, then for each
- *             kind u8, count varint, wrote varint, flags u8 (1: a write; 2: of a batch), text
+ *     record: name text, request text (its hash and the sender's rights), at f64 (epoch ms), outcomes varint, then for each
+ *             kind u8 (16 more: its text follows), count varint, wrote varint, flags u8 (1: a write; 2: of a batch), text
  */
 
 import type { ByteReader, ByteWriter } from "../base/bytes.ts";
@@ -24,17 +24,11 @@ export interface KeptOutcome {
   readonly isWrite: boolean;
 }
 
-/** A request under a key. */
-export interface KeyedRequest {
-  readonly subject: string;
-  /** Digest of what its sender may do; empty: everything. */
-  readonly rights: string;
-  readonly key: string;
-  /** Digest of method, path and body. */
-  readonly requestHash: string;
-}
-
-export interface KeptAnswer extends KeyedRequest {
+export interface KeptAnswer {
+  /** The key with its subject: see `keyName`. */
+  readonly name: string;
+  /** What it answered, and to whom: see `requestMark`. */
+  readonly request: string;
   readonly atMs: number;
   readonly batch: boolean;
   readonly outcomes: readonly KeptOutcome[];
@@ -44,10 +38,11 @@ export interface KeptAnswer extends KeyedRequest {
 export const ANSWERS_PART = 16;
 
 const KINDS: readonly ResultKind[] = ["rows", "affected", "message", "schemas"];
-/** Written at once into a snapshot. */
-const PIECE_BYTES = 256 * 1024;
+const HAS_TEXT = 16;
 /** What a record weighs beside its texts. */
 const RECORD_BYTES = 400;
+/** Records kept between two looks for those past their time. */
+const LOOK_EVERY = 256;
 
 export class KeptAnswers {
   /** Told of each answer kept, by the name of its key. */
@@ -56,6 +51,7 @@ export class KeptAnswers {
   /** In the order they were kept, so the first is the oldest. */
   readonly #records = new Map<string, KeptAnswer>();
   #bytes = 0;
+  #sinceLook = 0;
 
   constructor(ttlMs: number) {
     this.#ttlMs = ttlMs;
@@ -74,26 +70,23 @@ export class KeptAnswers {
    *
    * @throws Refusal `key_reused` when the key came with another request
    */
-  find(request: KeyedRequest, now: number): KeptAnswer | undefined {
-    const record = this.#records.get(keyName(request.subject, request.key));
+  find(name: string, request: string, now: number): KeptAnswer | undefined {
+    const record = this.#records.get(name);
     if (record === undefined || record.atMs + this.#ttlMs <= now) return undefined;
-    if (record.requestHash !== request.requestHash) {
+    if (record.request === request) return record;
+    if (hashIn(record.request) !== hashIn(request)) {
       throw new Refusal("key_reused", "this Idempotency-Key came with another request: a new request takes a new key");
     }
-    return record.rights === request.rights ? record : noted(record, () => OTHER_RIGHTS);
+    return noted(record, () => OTHER_RIGHTS);
   }
 
   keep(record: KeptAnswer): void {
-    const name = keyName(record.subject, record.key);
+    const { name } = record;
     const before = this.#records.get(name);
-    if (before !== undefined) this.#drop(name, before);
+    if (before !== undefined) this.#drop(before);
     this.#records.set(name, record);
     this.#bytes += weightOf(record);
-    for (const [oldest, kept] of this.#records) {
-      if (kept.atMs + this.#ttlMs > record.atMs && this.#bytes <= IDEMPOTENCY_BYTES) break;
-      if (kept === record) break;
-      this.#drop(oldest, kept);
-    }
+    if (++this.#sinceLook >= LOOK_EVERY || this.#bytes > IDEMPOTENCY_BYTES) this.#forget(record);
     this.kept(name);
   }
 
@@ -103,8 +96,7 @@ export class KeptAnswers {
     let at = 0;
     return (w) => {
       const from = at;
-      // A block is written in one turn, and an answer may be large.
-      for (; at < records.length && w.length < PIECE_BYTES; at++) encodeRecord(w, records[at] as KeptAnswer);
+      for (; at < records.length && at < from + 1_000; at++) encodeRecord(w, records[at] as KeptAnswer);
       return at > from;
     };
   }
@@ -114,8 +106,18 @@ export class KeptAnswers {
     while (r.remaining > 0) this.keep(decodeRecord(r));
   }
 
-  #drop(name: string, record: KeptAnswer): void {
-    this.#records.delete(name);
+  /** Lets the oldest go, up to the newest: those past their time, and those there is no room for. */
+  #forget(newest: KeptAnswer): void {
+    this.#sinceLook = 0;
+    for (const oldest of this.#records.values()) {
+      if (oldest === newest) return;
+      if (oldest.atMs + this.#ttlMs > newest.atMs && this.#bytes <= IDEMPOTENCY_BYTES) return;
+      this.#drop(oldest);
+    }
+  }
+
+  #drop(record: KeptAnswer): void {
+    this.#records.delete(record.name);
     this.#bytes -= weightOf(record);
   }
 }
@@ -125,9 +127,24 @@ export function keyName(subject: string, key: string): string {
   return `${subject.length}:${subject}${key}`;
 }
 
+/**
+ * What a request is compared by when its key comes again: its hash, and behind it what its sender may do.
+ *
+ * @param hash digest of method, path and body
+ * @param rights digest of the sender's rules; empty: it may do everything
+ */
+export function requestMark(hash: string, rights: string): string {
+  return rights === "" ? hash : `${hash} ${rights}`;
+}
+
+function hashIn(request: string): string {
+  const end = request.indexOf(" ");
+  return end === -1 ? request : request.slice(0, end);
+}
+
 function weightOf(record: KeptAnswer): number {
-  let bytes = RECORD_BYTES + record.subject.length + 2 * record.key.length;
-  for (const outcome of record.outcomes) bytes += outcome.text.length + 64;
+  let bytes = RECORD_BYTES + 2 * record.name.length;
+  for (const outcome of record.outcomes) bytes += outcome.text.length;
   return bytes;
 }
 
@@ -151,37 +168,34 @@ export function recordOf(answer: KeptAnswer): KeptAnswer {
 }
 
 export function encodeRecord(w: ByteWriter, record: KeptAnswer): void {
-  w.string(record.subject);
-  w.string(record.rights);
-  w.string(record.key);
-  w.string(record.requestHash);
+  w.string(record.name);
+  w.string(record.request);
   w.f64(record.atMs);
   w.varint(record.outcomes.length);
-  for (const outcome of record.outcomes) {
-    w.u8(KINDS.indexOf(outcome.kind));
-    w.varint(outcome.count);
-    w.varint(outcome.wrote);
-    w.u8((outcome.isWrite ? 1 : 0) + (record.batch ? 2 : 0));
-    w.string(outcome.text);
+  for (const { kind, text, count, wrote, isWrite } of record.outcomes) {
+    w.u8(KINDS.indexOf(kind) + (text === "" ? 0 : HAS_TEXT));
+    w.varint(count);
+    w.varint(wrote);
+    w.u8((isWrite ? 1 : 0) + (record.batch ? 2 : 0));
+    if (text !== "") w.string(text);
   }
 }
 
 export function decodeRecord(r: ByteReader): KeptAnswer {
-  const subject = r.string();
-  const rights = r.string();
-  const key = r.string();
-  const requestHash = r.string();
+  const name = r.string();
+  const request = r.string();
   const atMs = r.f64();
-  const count = r.varint();
+  const length = r.varint();
   const outcomes: KeptOutcome[] = [];
   let batch = false;
-  for (let at = 0; at < count; at++) {
-    const kind = KINDS[r.u8()] ?? "message";
-    const rows = r.varint();
+  for (let at = 0; at < length; at++) {
+    const kind = r.u8();
+    const count = r.varint();
     const wrote = r.varint();
     const flags = r.u8();
     batch = batch || (flags & 2) !== 0;
-    outcomes.push({ kind, count: rows, wrote, isWrite: (flags & 1) !== 0, text: r.string() });
+    const text = kind >= HAS_TEXT ? r.string() : "";
+    outcomes.push({ kind: KINDS[kind % HAS_TEXT] ?? "message", count, wrote, isWrite: (flags & 1) !== 0, text });
   }
-  return { subject, rights, key, requestHash, atMs, batch, outcomes };
+  return { name, request, atMs, batch, outcomes };
 }

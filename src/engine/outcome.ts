@@ -39,8 +39,7 @@ export class StatementOutcome implements Outcome {
   }
 
   get batchBody(): string {
-    if (this.kind === "rows") return `{"rows":${this.text}}`;
-    if (this.kind === "schemas") return `{"collections":${this.text}}`;
+    if (this.kind === "rows" || this.kind === "schemas") return `{"rows":${this.text}}`;
     if (this.kind === "affected") return `{"affected":${this.count}}`;
     return `{"message":${jsonString(this.text)}}`;
   }

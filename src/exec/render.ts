@@ -2,6 +2,7 @@
 
 import { Refusal } from "../base/refusal.ts";
 import type { Expr, SelectItem } from "../lang/ast.ts";
+import { printExpr } from "../lang/print.ts";
 import { partsOf } from "../lang/walk.ts";
 import type { Env } from "../plan/env.ts";
 import { type Compiled, type ExpressionCompiler, type FieldRef, fieldRef, isAggregate } from "../plan/expression.ts";
@@ -55,16 +56,27 @@ export function everyColumn(table: Table): Column[] {
   return names.map((name) => fieldColumn(fieldRef(table, name, []), name));
 }
 
-/** The columns of a list: `*` is every one, a name said twice is one. */
+/** The columns of a list: `*` is every one; the same thing said twice is one, two things of one name are refused. */
 export function columnsOf(table: Table, items: readonly SelectItem[], compiler: ExpressionCompiler): Column[] {
   if (items.length === 0) return everyColumn(table);
   const columns = new Map<string, Column>();
-  const add = (column: Column): void => {
-    if (!columns.has(column.name)) columns.set(column.name, column);
-  };
+  const texts = new Map<string, string>();
   for (const item of items) {
-    if (item.kind === "star") for (const column of everyColumn(table)) add(column);
-    else add(columnOf(nameOf(item), compiler.compile(item.expr)));
+    if (item.kind === "star") {
+      for (const column of everyColumn(table)) {
+        if (!columns.has(column.name)) columns.set(column.name, column);
+        texts.set(column.name, column.name);
+      }
+      continue;
+    }
+    const name = nameOf(item);
+    const text = printExpr(item.expr);
+    const before = texts.get(name);
+    if (before !== undefined && before !== text) {
+      throw new Refusal("bad_clause", `two columns are called \`${name}\`: give one another name by \`as\``);
+    }
+    texts.set(name, text);
+    if (before === undefined) columns.set(name, columnOf(name, compiler.compile(item.expr)));
   }
   return [...columns.values()];
 }

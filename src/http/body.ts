@@ -80,6 +80,12 @@ export function readQuery(text: string): BatchRequest {
     if (params === undefined || params === null) return { text: query, params: [] };
     if (Array.isArray(params)) return { text: query, params };
   }
+  if (query === undefined || query === "") {
+    throw new Refusal(
+      "bad_request",
+      'the body is {"query": "one statement", "params": [...]}, and its query is missing',
+    );
+  }
   throw misfit(queryBody, present({ query: shown(query), params: shown(params as Value) }));
 }
 
@@ -96,8 +102,9 @@ export function readBatch(text: string): BatchRequest[] {
     try {
       requests.push(readQuery(line));
     } catch (error) {
-      if (error instanceof Refusal) throw error.with({ at: requests.length, completed: 0 });
-      throw error;
+      if (!(error instanceof Refusal)) throw error;
+      const words = `${error.message} (a batch is one {"query": ..., "params": [...]} a line)`;
+      throw new Refusal(error.code, words, { ...error.data, at: requests.length, completed: 0 });
     }
   }
   if (requests.length === 0) {

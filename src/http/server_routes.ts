@@ -1,5 +1,6 @@
 /** The routes that are about the server and not about rows. */
 
+import { TIME_MAX_MS } from "../base/limits.ts";
 import { Refusal } from "../base/refusal.ts";
 import { EXPOSITION_TYPE } from "../obs/exposition.ts";
 import { parseTime } from "../value/time.ts";
@@ -79,8 +80,10 @@ export const answerClock = route(async (service, request, who) => {
 export const answerMoveClock = route(async (service, request, who) => {
   const clock = testClock(service, request, who);
   const { advance_ms: byMs, set } = readClock(await bodyText(request, service.settings.maxBodyBytes));
-  if (byMs !== undefined) await clock.advance(byMs);
-  else {
+  if (byMs !== undefined) {
+    if (clock.now() + byMs > TIME_MAX_MS) throw new Refusal("bad_request", "the clock stays within the year 9999");
+    await clock.advance(byMs);
+  } else {
     const toMs = parseTime(set ?? "");
     if (toMs === undefined) throw new Refusal("bad_request", `${JSON.stringify(set)} is no ISO time`);
     if (toMs < clock.now()) throw new Refusal("bad_request", "the clock moves forwards only");

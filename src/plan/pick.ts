@@ -490,7 +490,7 @@ function describe(access: Access, table: Table): string {
     case "ids":
       return `${name} by id`;
     case "range":
-      return `${name} by the @${access.index.def.kind} index of ${pathOf(access.index)}${access.range === WHOLE_RANGE ? "" : ", a range"}`;
+      return `${name} by the @${access.index.def.kind} index of ${pathOf(access.index)}${access.range === WHOLE_RANGE ? "" : isOneKey(access.range) ? ", one key" : ", a range"}`;
     case "keys":
       return `${name} by the @${access.index.def.kind} index of ${pathOf(access.index)}, ${access.keys.length} keys`;
     case "geo":

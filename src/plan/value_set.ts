@@ -2,7 +2,7 @@
 
 import { comparable, identity } from "../value/order.ts";
 import { parseTime } from "../value/time.ts";
-import { Time, type Value } from "../value/value.ts";
+import { Point, Time, type Value } from "../value/value.ts";
 
 export class ValueSet {
   readonly values: readonly Value[];
@@ -31,7 +31,9 @@ export class ValueSet {
       this.#times ??= new Set(this.values.flatMap((member) => (member instanceof Time ? [member.ms] : [])));
       if (this.#times.has(ms)) return true;
     }
-    if (value instanceof Uint8Array) return this.values.some((member) => comparable(value, member) === 0);
+    if (value instanceof Uint8Array || value instanceof Point) {
+      return this.values.some((member) => comparable(value, member) === 0);
+    }
     return typeof value === "string" && this.#bytes.some((member) => equal(member, value));
   }
 }

@@ -717,7 +717,9 @@ export function jsonString(text: string): string {
 
 /** A double as json: a whole one has no fraction; minus zero keeps its sign. */
 export function doubleJson(n: number): string {
-  return Object.is(n, -0) ? "-0" : String(n);
+  if (Object.is(n, -0)) return "-0";
+  // Past the safe ints a whole double's shortest digits read back as another int: an exponent keeps it the same float.
+  return Number.isInteger(n) && !Number.isSafeInteger(n) ? n.toExponential() : String(n);
 }
 
 /**

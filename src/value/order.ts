@@ -128,16 +128,22 @@ function compareAcross(a: Value, rank: number, b: Value): number | undefined {
     if (typeof b === "number" || typeof b === "bigint" || b instanceof Float) {
       return compareNumbers((a as Time).ms, numberOf(b));
     }
-  } else if (rank === BYTES && typeof b === "string") {
-    return compareBytes(a as Uint8Array, utf8.encode(b));
+  } else if (rank === BYTES) {
+    return typeof b === "string" ? compareBytes(a as Uint8Array, utf8.encode(b)) : undefined;
   }
-  return undefined;
+  if (rank === TIME || rankOf(b) !== LIST) return undefined;
+  // A point beside a list: the two numbers it is written as.
+  const [lon, lat, more] = elementsOf(b);
+  if (lon === undefined || lat === undefined || more !== undefined) return undefined;
+  if (rankOf(lon) !== NUMBER || rankOf(lat) !== NUMBER) return undefined;
+  const { lon: ownLon, lat: ownLat } = a as Point;
+  return compareNumbers(ownLon, numberOf(lon)) || compareNumbers(ownLat, numberOf(lat));
 }
 
 /**
  * What `<`, `=` and their like see, outside json: negative, 0 or positive, or undefined when the kinds do not compare (then
  * `=` and `<` are false and `!=` true). Two nulls compare as 0; null with anything else does not. A time compares with
- * text that is a time and with a number of ms, bytes with text as its UTF-8.
+ * text that is a time and with a number of ms, bytes with text as its UTF-8, a point with the list it is written as.
  */
 export function comparable(a: Value, b: Value): number | undefined {
   if (typeof a === "number" && typeof b === "number") return a < b ? -1 : a > b ? 1 : 0;
