@@ -154,7 +154,9 @@ async function start(flags: Flags): Promise<void> {
   }
   if (told) return;
   const { engine } = database;
-  service.ready(engine, new HeldClaims(engine, clock));
+  const held = new HeldClaims(engine, clock);
+  held.served = (delayMs) => service.metrics.heldWoken(delayMs / 1_000);
+  service.ready(engine, held);
   warnOfMisfits(policy, engine.store);
 
   const tables = engine.store.tables();

@@ -42,6 +42,7 @@ export class Metrics {
   readonly #startMs: number;
   readonly #read = new KindCounts();
   readonly #write = new KindCounts();
+  readonly #wakes = new Histogram();
   #slow = 0;
 
   constructor(startMs: number) {
@@ -58,6 +59,11 @@ export class Metrics {
   /** One statement answered that was held: how long it waited says nothing about the server. */
   heldStatement(): void {
     this.#write.statements++;
+  }
+
+  /** A held claim that took something could be answered so long after it could take it. */
+  heldWoken(seconds: number): void {
+    this.#wakes.observe(seconds);
   }
 
   /** One statement refused. */
@@ -87,6 +93,9 @@ export class Metrics {
     out.single("fenec_held_claims", "gauge", "Requests held for a job now.", source.held.held);
     out.single("fenec_held_looks_total", "counter", "Looks of held requests for a job.", source.held.looks);
     out.single("fenec_held_runs_total", "counter", "Times a held request was run again.", source.held.runs);
+    const wake = "fenec_held_wake_seconds";
+    out.family(wake, "histogram", "From a job being there for a held request to its answer, the disk included.");
+    this.#wakes.write(out, wake, []);
     tables(out, source.store);
     queues(out, source.queues);
     out.single("fenec_memory_bytes", "gauge", "Resident memory of the process.", process.memoryUsage.rss());

@@ -49,6 +49,7 @@ describe("metrics", () => {
     metrics.statement("write", 0.0001);
     metrics.error("write");
     metrics.heldStatement();
+    metrics.heldWoken(0.0004);
     metrics.slow();
     const samples = samplesOf(
       metrics.render({
@@ -78,6 +79,8 @@ describe("metrics", () => {
     expect(of("fenec_held_claims")).toBe(1);
     expect(of("fenec_held_looks_total")).toBe(5);
     expect(of("fenec_held_runs_total")).toBe(4);
+    expect(of('fenec_held_wake_seconds_bucket{le="0.0005"}')).toBe(1);
+    expect(of("fenec_held_wake_seconds_count")).toBe(1);
     expect(of('fenec_queue_oldest_ready_seconds{collection="q"}')).toBe(1.5);
     expect(of('fenec_queue_leased{collection="q"}')).toBe(3);
     expect(of('fenec_documents{collection="été"}')).toBe(1);
