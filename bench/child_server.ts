@@ -1,8 +1,7 @@
 /** This server as a benchmark's child: started on a free port over a directory of its own, told of by its start line. */
 
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { cpuSeconds, scratchDirectory } from "./processes.ts";
 
 export interface ChildServer {
   readonly port: number;
@@ -26,11 +25,9 @@ export interface ChildOptions {
 }
 
 const SERVER = join(import.meta.dir, "..", "src", "server.ts");
-/** Clock ticks a second in /proc, on every Linux there is. */
-const TICKS = 100;
 
 export async function startServer(options: ChildOptions = {}): Promise<ChildServer> {
-  const directory = mkdtempSync(join(tmpdir(), "fenec-bench-"));
+  const scratch = scratchDirectory();
   const child = Bun.spawn(
     [
       process.execPath,
@@ -39,12 +36,12 @@ export async function startServer(options: ChildOptions = {}): Promise<ChildServ
       "--listen",
       "127.0.0.1:0",
       "--data",
-      directory,
+      scratch.path,
       "--sync",
       options.sync ?? "always",
       ...(options.args ?? []),
     ],
-    { stdout: "pipe", stderr: "inherit", cwd: options.cwd ?? directory, env: environment() },
+    { stdout: "pipe", stderr: "inherit", cwd: options.cwd ?? scratch.path, env: environment() },
   );
   const line = await firstLine(child.stdout);
   const port = Number(/:(\d+),/.exec(line)?.[1]);
@@ -52,12 +49,12 @@ export async function startServer(options: ChildOptions = {}): Promise<ChildServ
   return {
     port,
     pid: child.pid,
-    directory,
+    directory: scratch.path,
     cpuSeconds: () => cpuSeconds(child.pid),
     stop: async () => {
       child.kill("SIGTERM");
       await child.exited;
-      rmSync(directory, { recursive: true, force: true });
+      scratch.remove();
     },
   };
 }
@@ -78,11 +75,4 @@ async function firstLine(stream: ReadableStream<Uint8Array>): Promise<string> {
   }
   reader.releaseLock();
   return text.split("\n", 1)[0] ?? "";
-}
-
-/** CPU seconds of a process, its ended children not among them. */
-export function cpuSeconds(pid: number): number {
-  const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-  return (Number(fields[11]) + Number(fields[12])) / TICKS;
 }

@@ -25,6 +25,28 @@ export interface DrainOptions {
   readonly ack: "batch" | "list";
 }
 
+/** A collection for the jobs, as the pages of the docs declare it. */
+export const CREATE = "create collection jobs (payload json, run_at timestamp @sorted, owner text, attempts int)";
+const FILL_PAGE = 1_000;
+
+/** About 40 bytes of json. */
+export function payloadOf(job: number): string {
+  return `{"to":"user${String(job).padStart(7, "0")}@example.com","n":1}`;
+}
+
+/** Puts jobs that are ready, a thousand a statement. */
+export async function fill(connection: LoadConnection, jobs: number): Promise<void> {
+  for (let from = 0; from < jobs; from += FILL_PAGE) {
+    const runAt = Date.now() - 1_000;
+    const rows: string[] = [];
+    for (let job = from; job < Math.min(jobs, from + FILL_PAGE); job++) {
+      rows.push(`{"payload":${payloadOf(job)},"run_at":${runAt},"attempts":0}`);
+    }
+    const { status, body } = await connection.ask("/query", queryText("put jobs $1", `[${rows.join(",")}]`));
+    if (status !== 200) throw new Error(`a put was answered ${status} ${body}`);
+  }
+}
+
 export interface DrainResult {
   readonly seconds: number;
   readonly jobs: number;
@@ -86,7 +108,8 @@ class Ledger {
 
   #count(counts: Uint8Array, id: number, what: string): void {
     const at = id - this.#firstId;
-    if (counts[at] !== 0) throw new Error(`job ${id} was ${what} ${counts[at] === undefined ? "from nowhere" : "twice"}`);
+    if (counts[at] !== 0)
+      throw new Error(`job ${id} was ${what} ${counts[at] === undefined ? "from nowhere" : "twice"}`);
     counts[at] = 1;
   }
 }

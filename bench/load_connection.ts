@@ -42,11 +42,17 @@ export class LoadConnection {
     return connection;
   }
 
-  /** Sends a POST and calls `onAnswer` with its answer. The one before must have been answered. */
-  post(path: string, body: string, onAnswer: OnAnswer): void {
+  /**
+   * Sends a POST and calls `onAnswer` with its answer. The one before must have been answered.
+   *
+   * @param headers further ones, each line with its end
+   */
+  post(path: string, body: string, onAnswer: OnAnswer, headers = ""): void {
     if (this.#onAnswer !== null) throw new Error("a request is under way");
     this.#onAnswer = onAnswer;
-    this.#send(`POST ${path} HTTP/1.1\r\nHost: ${this.#host}\r\nContent-Length: ${body.length}\r\n\r\n${body}`);
+    this.#send(
+      `POST ${path} HTTP/1.1\r\nHost: ${this.#host}\r\nContent-Length: ${body.length}\r\n${headers}\r\n${body}`,
+    );
   }
 
   /** The same as a promise, for what is not measured. */
@@ -74,7 +80,7 @@ export class LoadConnection {
   }
 
   #data(bytes: Buffer): void {
-    const text = bytes.latin1Slice();
+    const text = bytes.toString("latin1");
     this.#received = this.#received === "" ? text : this.#received + text;
     const head = this.#received.indexOf(HEAD_END);
     if (head === -1) return;
