@@ -82,3 +82,8 @@ export const REFUSALS_WAITING = 1_000;
 export const RULE_SETS = 1_000;
 /** Lines a second of the audit log; what is past them is counted. */
 export const AUDIT_LINES = 1_000;
+/** Rows a dry run of a claim looks at to say why none is taken, and moments it looks ahead for the next. */
+export const EXPLAINED_ROWS = 100_000;
+export const EXPLAINED_MOMENTS = 100;
+/** Ids of the rows it would take that it names. */
+export const EXPLAINED_IDS = 100;

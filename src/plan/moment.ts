@@ -58,7 +58,7 @@ export class TimeSense {
     if (where === null) return;
     this.#visit(table, where, compiler, tableOf, true);
     for (const part of where.kind === "and" ? where.of : [where]) {
-      const placed = placedIn(part, compiler);
+      const placed = timeGateOf(part, compiler);
       if (placed !== undefined) this.gates.push(placed);
     }
   }
@@ -93,7 +93,7 @@ export class TimeSense {
         if (expr.kind === "binary") {
           // Two distances from one now(): it holds always or never.
           if (isOrdering(expr) && isNowOffset(expr.left, compiler) && isNowOffset(expr.right, compiler)) continue;
-          const placed = placedIn(expr, compiler);
+          const placed = timeGateOf(expr, compiler);
           if (placed === undefined) this.#refuse(expr);
           else {
             const { field, slot, k, op } = placed;
@@ -135,7 +135,10 @@ export class TimeSense {
 const JOINING: ReadonlySet<Expr["kind"]> = new Set(["and", "or", "unary", "isNull", "case"]);
 
 /** A plain field against now() give or take a constant, read with the field on the left. */
-function placedIn(expr: Expr, compiler: ExpressionCompiler): (TimeGate & { readonly field: string }) | undefined {
+export function timeGateOf(
+  expr: Expr,
+  compiler: ExpressionCompiler,
+): (TimeGate & { readonly field: string }) | undefined {
   if (expr.kind !== "binary" || !isOrdering(expr)) return undefined;
   for (const [side, other, op] of [
     [expr.left, expr.right, expr.op],
