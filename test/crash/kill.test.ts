@@ -20,7 +20,7 @@ const WRITERS = 8;
 const ACCOUNTS = 6;
 const ACCOUNT_START = 1_000;
 
-setDefaultTimeout(600_000);
+setDefaultTimeout(Math.max(600_000, Number(givenRounds) * 10_000));
 
 const root = fs.mkdtempSync(join(tmpdir(), "fenec-kill-"));
 afterAll(() => fs.rmSync(root, { recursive: true, force: true }));
