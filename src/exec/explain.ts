@@ -29,7 +29,7 @@ export function planExplain(planning: Planning, statement: ExplainStatement): Pl
     const tested = env.tested;
     const result = plan.run(env);
     const rows = `rows: ${result.count}`;
-    const lines = [picked.how, `rows tested: ${tested}`, rows];
+    const lines = [picked.how(), `rows tested: ${tested}`, rows];
     const how = planning.rules === null ? lines : boundLines(table, lines);
     return linesOf([...how.slice(0, -1), ...prospect.lines(picked.rows, env), rows]);
   };

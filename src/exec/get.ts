@@ -182,10 +182,10 @@ class Read {
     const lines: string[] = [];
     if (get.count && this.#grouping === null) {
       const { count, how } = this.pick.count(env);
-      return [how, `rows tested: ${env.tested}`, `count: ${count}`];
+      return [how(), `rows tested: ${env.tested}`, `count: ${count}`];
     }
     if (this.#grouping !== null) {
-      lines.push(this.pick.run(env).how);
+      lines.push(this.pick.run(env).how());
       env.tested = 0;
       const groups = this.#groups(env);
       lines.push(get.group.length > 0 ? "grouped" : "aggregated", `rows tested: ${env.tested}`);
@@ -197,7 +197,7 @@ class Read {
       return [`nearest first by ${get.near?.field}`, `rows tested: ${env.tested}`, `rows: ${page.rows.length}`];
     }
     const picked = this.pick.run(env);
-    return [picked.how, `rows tested: ${env.tested}`, `rows: ${picked.rows.length}`];
+    return [picked.how(), `rows tested: ${env.tested}`, `rows: ${picked.rows.length}`];
   }
 
   #groups(env: Env): ReturnType<Grouping["groups"]> {

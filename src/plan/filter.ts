@@ -336,8 +336,12 @@ export function attempt<T>(work: () => T): T | undefined {
 
 /** The key a condition asks for in this run; NO_KEY where it has none, or does not work out. */
 export function keyNow(condition: KeyCondition, env: Env): unknown {
-  const key = attempt(() => condition.key(EMPTY_ROW, env));
-  return key === undefined ? NO_KEY : key;
+  try {
+    return condition.key(EMPTY_ROW, env);
+  } catch (error) {
+    if (error instanceof Refusal) return NO_KEY;
+    throw error;
+  }
 }
 
 /** `expired()` anywhere in the filter but in an inner read. */
