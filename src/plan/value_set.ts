@@ -2,21 +2,22 @@
 
 import { comparable, identity } from "../value/order.ts";
 import { parseTime } from "../value/time.ts";
-import { Point, Time, type Value } from "../value/value.ts";
+import { Float, Point, Time, type Value } from "../value/value.ts";
 
 export class ValueSet {
   readonly values: readonly Value[];
   readonly #identities = new Set<ReturnType<typeof identity>>();
-  /** Epoch ms of the members that are times, and of those that a time may equal; built when first needed. */
-  #times: Set<number> | undefined;
+  /** Members that equal values of other kinds: bytes and points, one by one; times, by their ms. */
+  readonly #bytesAndPoints: readonly Value[];
+  readonly #times: ReadonlySet<number>;
+  /** Epoch ms of the members that a time may equal; built when a time first asks. */
   #timely: Set<number> | undefined;
-  readonly #bytes: readonly Value[];
 
   constructor(values: readonly Value[]) {
     this.values = values;
     for (const value of values) this.#identities.add(identity(value));
-    this.#bytes = values.filter((value) => value instanceof Uint8Array || typeof value === "string");
-    if (!this.#bytes.some((value) => value instanceof Uint8Array)) this.#bytes = [];
+    this.#bytesAndPoints = values.filter((value) => value instanceof Uint8Array || value instanceof Point);
+    this.#times = new Set(values.flatMap((value) => (value instanceof Time ? [value.ms] : [])));
   }
 
   has(value: Value): boolean {
@@ -26,22 +27,22 @@ export class ValueSet {
       this.#timely ??= new Set(this.values.map(msOf).filter((ms) => ms !== undefined));
       return this.#timely.has(value.ms);
     }
-    const ms = msOf(value);
-    if (ms !== undefined) {
-      this.#times ??= new Set(this.values.flatMap((member) => (member instanceof Time ? [member.ms] : [])));
-      if (this.#times.has(ms)) return true;
-    }
     if (value instanceof Uint8Array || value instanceof Point) {
       return this.values.some((member) => comparable(value, member) === 0);
     }
-    return typeof value === "string" && this.#bytes.some((member) => equal(member, value));
+    if (this.#times.size > 0) {
+      const ms = msOf(value);
+      if (ms !== undefined && this.#times.has(ms)) return true;
+    }
+    return this.#bytesAndPoints.some((member) => comparable(value, member) === 0);
   }
 }
 
-/** The time an int or a text is, when it stands against a timestamp. */
+/** The time a number or a text is, when it stands against a timestamp. */
 function msOf(value: Value): number | undefined {
   if (value instanceof Time) return value.ms;
   if (typeof value === "number") return value;
+  if (value instanceof Float) return value.n;
   if (typeof value === "string") return parseTime(value);
   return undefined;
 }

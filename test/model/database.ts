@@ -510,8 +510,7 @@ class Judge {
     if (statement.where !== null) this.#inspector.expr(statement.where, place);
     for (const key of statement.order) this.#inspector.expr(key.expr, place);
     if (statement.limit !== null) this.#inspector.expr(statement.limit, place);
-    if (statement.returning?.kind === "list")
-      for (const item of statement.returning.items) this.#inspector.item(item, place);
+    if (statement.returning?.kind === "list") this.#inspector.list(statement.returning.items, place);
     if (this.#inspector.statuses.size > 0) return { rows: [], mayFail: true, mustFail: true };
     const limit = this.#count(statement.limit, Infinity);
     return this.#page(collection, statement.where, statement.order, limit, 0);

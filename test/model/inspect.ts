@@ -133,8 +133,26 @@ export class Inspector {
     this.#clauses(get, isGrouped, isAggregating);
     if (isAggregating) this.#groups(get, place);
     else {
-      for (const item of get.select) this.item(item, place);
+      this.list(get.select, place);
       for (const key of get.order) this.expr(key.expr, place);
+    }
+  }
+
+  /** The same thing said twice is one column; two things are not called the same. */
+  list(items: readonly SelectItem[], place: Place): void {
+    const named = new Map<string, Expr>();
+    for (const item of items) {
+      if (item.kind === "star") {
+        for (const field of ["id", ...place.collection.fields.map(({ name }) => name)]) {
+          named.set(field, { kind: "path", field, keys: [], at: 0 });
+        }
+        continue;
+      }
+      this.item(item, place);
+      const name = item.as ?? item.text;
+      const before = named.get(name);
+      if (before !== undefined && !same(before, item.expr)) this.statuses.add(400);
+      named.set(name, item.expr);
     }
   }
 

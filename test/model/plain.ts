@@ -130,6 +130,11 @@ export function compared(a: Plain, b: Plain): number | undefined {
     const order = timeAgainst(b.ms, a);
     return order === undefined ? undefined : -order;
   }
+  if (a.kind === "point" && b.kind === "list") return pointAgainst(a, b.items);
+  if (a.kind === "list" && b.kind === "point") {
+    const order = pointAgainst(b, a.items);
+    return order === undefined ? undefined : -order;
+  }
   if (a.kind === "bytes" && b.kind === "text") return sequence(a.bytes, utf8(b.text), less);
   if (a.kind === "text" && b.kind === "bytes") return sequence(utf8(a.text), b.bytes, less);
   return rank(a) === rank(b) ? order(a, b) : undefined;
@@ -140,6 +145,13 @@ function timeAgainst(ms: number, other: Plain): number | undefined {
   if (other.kind !== "text") return undefined;
   const otherMs = parseTime(other.text);
   return otherMs === undefined ? undefined : less(ms, otherMs);
+}
+
+/** A point and a list of two numbers, which it is written as. */
+function pointAgainst(point: Plain & { readonly kind: "point" }, items: readonly Plain[]): number | undefined {
+  const [lon, lat, more] = items.map((item) => (item.kind === "int" || item.kind === "float" ? item.n : undefined));
+  if (lon === undefined || lat === undefined || more !== undefined || items.length !== 2) return undefined;
+  return less(point.lon, lon) || less(point.lat, lat);
 }
 
 function utf8(value: string): number[] {
@@ -175,8 +187,12 @@ export function jsonOf(value: Plain): string {
       return String(value.is);
     case "int":
       return String(value.n);
-    case "float":
-      return value.digits ?? (Object.is(value.n, -0) ? "-0" : String(value.n));
+    case "float": {
+      if (value.digits !== null) return value.digits;
+      if (Object.is(value.n, -0)) return "-0";
+      // A whole double past 2^53 would read back as an int.
+      return Number.isInteger(value.n) && !Number.isSafeInteger(value.n) ? value.n.toExponential() : String(value.n);
+    }
     case "text":
       return JSON.stringify(value.text);
     case "time":
