@@ -5,6 +5,7 @@
  * A plan holds on to tables and indexes, so each is good for one version of the schema; the parsed statement outlives it.
  */
 
+import { ownText } from "../base/bytes.ts";
 import { CACHED_PLANS, CACHED_TEXT_LENGTH } from "../base/limits.ts";
 import { Refusal } from "../base/refusal.ts";
 import type { Statement } from "../lang/ast.ts";
@@ -56,9 +57,14 @@ export class Shape {
 
 const NO_LITERALS: readonly Value[] = [];
 
+/** Texts remembered as just seen; a power of two. */
+const LATEST_TEXTS = 256;
+
 export class StatementCache {
   readonly #byText = new Map<string, Parsed>();
   readonly #byKey = new Map<string, Shape>();
+  /** Hashes of the latest texts with literals: one that comes again is kept whole, one of its own kind never is. */
+  readonly #latest = new Float64Array(LATEST_TEXTS);
 
   /** Throws Refusal `syntax`. */
   parse(text: string): Parsed {
@@ -66,17 +72,38 @@ export class StatementCache {
     if (known !== undefined) return known;
     if (text.length > CACHED_TEXT_LENGTH) return { shape: new Shape(parseStatement(text)), literals: NO_LITERALS };
     const lifted = lift(text);
-    if (lifted === null || lifted.literals.length === 0) {
-      const parsed = { shape: new Shape(parseStatement(text)), literals: NO_LITERALS };
-      keep(this.#byText, text, parsed);
-      return parsed;
+    if (lifted !== null && lifted.literals.length > 0) {
+      const shape = this.#byKey.get(lifted.key);
+      if (shape !== undefined && !this.#isRepeated(text)) return { shape, literals: lifted.literals };
     }
-    const shape = this.#byKey.get(lifted.key) ?? this.#liftedShape(lifted);
-    if (shape !== undefined) return { shape, literals: lifted.literals };
+    return this.#kept(ownText(text));
+  }
+
+  /** @param text in memory of its own: what is kept of a request must not keep its body */
+  #kept(text: string): Parsed {
+    const lifted = lift(text);
+    let parsed: Parsed | undefined;
+    if (lifted !== null && lifted.literals.length > 0) {
+      const known = this.#byKey.get(lifted.key);
+      const shape = known ?? this.#liftedShape(lifted);
+      if (shape !== undefined) {
+        parsed = { shape, literals: lifted.literals };
+        if (known === undefined) return parsed;
+      }
+    }
     // A text whose lifted form is refused is read as it stands: refused in its own words and places, or good after all.
-    const parsed = { shape: new Shape(parseStatement(text)), literals: NO_LITERALS };
+    parsed ??= { shape: new Shape(parseStatement(text)), literals: NO_LITERALS };
     keep(this.#byText, text, parsed);
     return parsed;
+  }
+
+  /** A claim is sent again and again as it is; a put with its values written out is not, and would push the claim out. */
+  #isRepeated(text: string): boolean {
+    const hash = Bun.hash.xxHash32(text);
+    const place = hash & (LATEST_TEXTS - 1);
+    if (this.#latest[place] === hash) return true;
+    this.#latest[place] = hash;
+    return false;
   }
 
   #liftedShape(lifted: Lifted): Shape | undefined {
