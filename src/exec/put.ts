@@ -4,17 +4,20 @@ import { ID_MAX } from "../base/limits.ts";
 import { Refusal } from "../base/refusal.ts";
 import type { Document, PutStatement } from "../lang/ast.ts";
 import type { Env } from "../plan/env.ts";
-import { type Eval, type ExpressionCompiler, fieldRef, memberJson, unknownField } from "../plan/expression.ts";
+import { type Eval, type ExpressionCompiler, fieldRef, memberJson } from "../plan/expression.ts";
 import { ruleTest } from "../plan/filter.ts";
+import type { Op } from "../store/change.ts";
 import type { Table } from "../store/table.ts";
-import { jsonPathSet, listValues, objectEntries, tooDeep } from "../value/json.ts";
+import { jsonPathSet, tooDeep } from "../value/json.ts";
 import { fitCell } from "../value/types.ts";
 import { type Cell, type FieldType, Json, kindWords, type Row, type Value } from "../value/value.ts";
+import { idOf } from "./document_id.ts";
 import { Draft } from "./draft.ts";
 import { compilerOf, type Planning } from "./get.ts";
 import { atRow, missing, Patch } from "./patch.ts";
 import { affected, type Plan, type Result, unmet } from "./plan.ts";
 import { insertGuard, updateBound, updateGuard, withoutNames } from "./rules.ts";
+import { SentRows } from "./sent_rows.ts";
 import { tableOf } from "./table_of.ts";
 
 /** Documents as rows: null for an id they do not name, undefined for a field they leave out. */
@@ -24,20 +27,31 @@ export function planPut(planning: Planning, statement: PutStatement): Plan {
   const table = tableOf(planning, statement.collection);
   const insert = insertGuard(planning, table);
   const reach = statement.elseSet === null ? null : reachTest(planning, table);
+  const blank = blankRow(table, insert !== undefined);
   const documents = Array.isArray(statement.documents)
-    ? writtenOut(table, statement.documents as readonly Document[], compilerOf(planning, table, "none"))
-    : sent(table, compilerOf(planning, table, "none"), statement);
+    ? writtenOut(table, blank, statement.documents as readonly Document[], compilerOf(planning, table, "none"))
+    : sent(table, blank, compilerOf(planning, table, "none"), statement);
   const patch =
     statement.elseSet === null ? null : new Patch(table, statement.elseSet, compilerOf(planning, table, "incoming"));
   const update = patch === null ? undefined : updateGuard(planning, table, patch.slots);
   const required = requiredOf(table);
   const many = !Array.isArray(statement.documents) || statement.documents.length > 1;
+  const isJudged = insert !== undefined || required.length > 0;
   const complete = (document: Row, env: Env): void => {
-    if (insert === undefined) for (let slot = 1; slot < document.length; slot++) document[slot] ??= null;
-    else insert(document, env);
+    insert?.(document, env);
     for (const field of required) if (document[field.slot] === null) throw missing(field.name);
   };
+  // Documents that can meet no row, neither each other nor one that is there, are the change as they are.
+  const canMeet = statement.ifAbsent || table.uniques().length > 0;
   const run = (env: Env): Result => {
+    const rows = sentBy(planning, table, () => documents(env));
+    // Every document is seen to fit before any is told that its values are taken.
+    if (isJudged) for (const [at, row] of rows.entries()) inDocument(many ? at : null, () => complete(row, env));
+    if (canMeet || rows.some((row) => row[0] !== null)) return drafted(rows, env);
+    checkRequire(statement, rows.length);
+    return affected(rows.length, appended(table, rows));
+  };
+  const drafted = (rows: readonly Row[], env: Env): Result => {
     const draft = new Draft(table, env, statement.ifAbsent);
     const isBound = planning.rules !== null;
     const write = patch?.begin(env);
@@ -52,17 +66,12 @@ export function planPut(planning: Planning, statement: PutStatement): Plan {
             update?.(holder, written, env);
             return written;
           };
-    const rows = sentBy(planning, table, () => documents(env));
-    // Every document is seen to fit before any is told that its values are taken.
-    for (const [at, document] of rows.entries()) inDocument(many ? at : null, () => complete(document, env));
     let count = 0;
     for (const document of rows) {
       if (writeDocument(statement, draft, document, isBound, setHolder)) count++;
     }
     const change = draft.change(isBound);
-    if (statement.require !== null && count !== statement.require) {
-      throw unmet(statement.insert ? "insert" : "put", statement.collection, count, statement.require);
-    }
+    checkRequire(statement, count);
     return affected(count, change);
   };
   return {
@@ -77,6 +86,29 @@ export function planPut(planning: Planning, statement: PutStatement): Plan {
     line: null,
     run,
   };
+}
+
+/** A `require` that is not met is the last refusal there can be. */
+function checkRequire(statement: PutStatement, count: number): void {
+  if (statement.require === null || count === statement.require) return;
+  throw unmet(statement.insert ? "insert" : "put", statement.collection, count, statement.require);
+}
+
+/** Rows without ids, behind all there have been. */
+function appended(table: Table, rows: readonly Row[]): Op[] {
+  const { cid, nextId } = table;
+  if (nextId + rows.length - 1 > ID_MAX) throw lastId(table);
+  const change: Op[] = new Array(rows.length);
+  for (let at = 0; at < rows.length; at++) {
+    const row = rows[at] as Row;
+    row[0] = nextId + at;
+    change[at] = { op: "put", cid, row };
+  }
+  return change;
+}
+
+function lastId(table: Table): Refusal {
+  return new Refusal("limit_passed", `\`${table.schema.name}\` has given its last id`);
 }
 
 /** Documents sent name their fields only now. */
@@ -121,16 +153,16 @@ function writeDocument(
     );
   }
   if (!namesId) {
-    if (draft.nextId > ID_MAX) throw new Refusal("limit_passed", `\`${statement.collection}\` has given its last id`);
+    if (draft.nextId > ID_MAX) throw lastId(draft.table);
     document[0] = draft.nextId;
   }
   draft.write(document);
   return true;
 }
 
-/** What a document leaves out stays undefined until the rules have had their say. */
-function blankRow(width: number): Row {
-  const row: (Cell | undefined)[] = new Array(width).fill(undefined);
+/** What a document leaves out stays undefined until the rules have had their say; without rules it is null. */
+function blankRow(table: Table, isBound: boolean): Row {
+  const row: (Cell | undefined)[] = new Array(table.types.length + 1).fill(isBound ? undefined : null);
   row[0] = null;
   return row as Row;
 }
@@ -149,7 +181,7 @@ interface Slot {
   readonly eval: Eval;
 }
 
-function writtenOut(table: Table, documents: readonly Document[], compiler: ExpressionCompiler): Documents {
+function writtenOut(table: Table, blank: Row, documents: readonly Document[], compiler: ExpressionCompiler): Documents {
   const compiled = documents.map((document) => {
     const seen = new Set<string>();
     return document.entries.map((entry): Slot => {
@@ -160,12 +192,11 @@ function writtenOut(table: Table, documents: readonly Document[], compiler: Expr
       return { slot: ref.slot, keys: entry.keys, type: ref.type, name, eval: compiler.compile(entry.value).eval };
     });
   });
-  const width = table.types.length + 1;
   const many = documents.length > 1;
   return (env) =>
     compiled.map((slots, at) =>
       inDocument(many ? at : null, () => {
-        const row: Row = blankRow(width);
+        const row = blank.slice();
         for (const step of slots) {
           const value = step.eval([], env);
           if (step.slot === 0) row[0] = idOf(value);
@@ -184,33 +215,17 @@ function pathCell(cell: string | null, step: Slot, value: Value): string {
 }
 
 /** `put c $1`: an object, or a list of them. */
-function sent(table: Table, compiler: ExpressionCompiler, statement: PutStatement): Documents {
+function sent(table: Table, blank: Row, compiler: ExpressionCompiler, statement: PutStatement): Documents {
   const parameter = statement.documents as { readonly kind: "param"; readonly index: number };
   const value = compiler.compile(parameter);
-  const width = table.types.length + 1;
-  const rowOf = (document: Value): Row => {
-    if (!(document instanceof Json) || document.isList) {
-      throw new Refusal("bad_value", `a document is an object, not ${kindWords(document)}`);
-    }
-    const row: Row = blankRow(width);
-    for (const [name, member] of objectEntries(document)) {
-      const slot = table.slotOf(name);
-      if (slot === undefined) throw unknownField(table, name);
-      if (slot === 0) row[0] = idOf(member);
-      else row[slot] = fitCell(table.types[slot - 1] as FieldType, member, `\`${name}\``);
-    }
-    return row;
-  };
+  const reader = new SentRows(table, blank);
   return (env) => {
     const documents = value.eval([], env);
-    if (!(documents instanceof Json)) {
-      throw new Refusal(
-        "bad_value",
-        `$${parameter.index + 1} stands for documents: an object or a list of objects, not ${kindWords(documents)}`,
-      );
-    }
-    if (!documents.isList) return [rowOf(documents)];
-    return listValues(documents).map((document, at) => inDocument(at, () => rowOf(document)));
+    if (documents instanceof Json) return reader.rows(documents);
+    throw new Refusal(
+      "bad_value",
+      `$${parameter.index + 1} stands for documents: an object or a list of objects, not ${kindWords(documents)}`,
+    );
   };
 }
 
@@ -223,13 +238,6 @@ function inDocument<T>(at: number | null, work: () => T): T {
     if (!(error instanceof Refusal)) throw error;
     throw error.behind(`document ${at}: `, { document: at });
   }
-}
-
-function idOf(value: Value): number | null {
-  const id = fitCell({ kind: "int" }, value, "`id`");
-  if (id === null) return null;
-  if (typeof id === "number" && id >= 0 && id < ID_MAX) return id;
-  throw new Refusal("bad_value", `an id is a whole number from 0 to ${ID_MAX - 1}, and ${String(id)} is not`);
 }
 
 function requiredOf(table: Table): readonly { readonly slot: number; readonly name: string }[] {

@@ -452,7 +452,7 @@ function jsonKindWords(text: string): string {
 // ---------------------------------------------------------------------------------------------------- finding the way
 
 /** Behind the string whose opening quote is at `at`; the text is valid. */
-function skipString(text: string, at: number): number {
+export function skipString(text: string, at: number): number {
   let i = at + 1;
   for (;;) {
     const unit = text.charCodeAt(i);
@@ -462,7 +462,7 @@ function skipString(text: string, at: number): number {
 }
 
 /** Behind the value at `at`; the text is valid and compact. */
-function skipValue(text: string, at: number): number {
+export function skipValue(text: string, at: number): number {
   const length = text.length;
   const first = text.charCodeAt(at);
   if (first === QUOTE) return skipString(text, at);
@@ -489,7 +489,7 @@ function skipValue(text: string, at: number): number {
 }
 
 /** The string between two quotes. JSON.parse decodes escapes, halves of surrogate pairs too. */
-function decodeString(text: string, from: number, to: number): string {
+export function decodeString(text: string, from: number, to: number): string {
   const raw = text.slice(from, to);
   return raw.includes("\\") ? JSON.parse(`"${raw}"`) : raw;
 }
@@ -517,7 +517,7 @@ export function isWholeText(digits: string): boolean {
   return true;
 }
 
-function valueAt(text: string, from: number, to: number): Value {
+export function valueAt(text: string, from: number, to: number): Value {
   switch (text.charCodeAt(from)) {
     case QUOTE:
       return decodeString(text, from + 1, to - 1);
