@@ -6,9 +6,10 @@
 
 import { type Static, Type } from "@sinclair/typebox";
 import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
+import { BODY_DEPTH } from "../base/limits.ts";
 import { Refusal } from "../base/refusal.ts";
 import type { BatchRequest } from "../engine/contract.ts";
-import { listValues, parseMembers } from "../value/json.ts";
+import { compactJson, listValues, parseMembers } from "../value/json.ts";
 import { Json, type Value } from "../value/value.ts";
 
 /** The body of `/query`, and of each line of `/batch`. Other members are passed over. */
@@ -89,9 +90,16 @@ export function readQuery(text: string): BatchRequest {
   throw misfit(queryBody, present({ query: shown(query), params: shown(params as Value) }));
 }
 
-/** The lines of a batch, blank ones passed over. A line that is no statement is refused with `at`, its place. */
+/**
+ * The lines of a batch, blank ones passed over. A line that is no statement is refused with `at`, its place.
+ *
+ * Most lines of a batch are the line before with other parameters, so what stands before them is read once: ten acks
+ * take 3 us where each line read for itself took 5.
+ */
 export function readBatch(text: string): BatchRequest[] {
   const requests: BatchRequest[] = [];
+  let statement = "";
+  let head = "";
   let from = 0;
   while (from < text.length) {
     let to = text.indexOf("\n", from);
@@ -100,7 +108,13 @@ export function readBatch(text: string): BatchRequest[] {
     from = to + 1;
     if (line.trim() === "") continue;
     try {
-      requests.push(readQuery(line));
+      const alike = head !== "" && line.startsWith(head) ? readAlike(line, head, statement) : undefined;
+      const request = alike ?? readQuery(line);
+      requests.push(request);
+      if (request.text !== statement) {
+        statement = request.text;
+        head = `{"query":${JSON.stringify(statement)},"params":`;
+      }
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       const words = `${error.message} (a batch is one {"query": ..., "params": [...]} a line)`;
@@ -111,6 +125,18 @@ export function readBatch(text: string): BatchRequest[] {
     throw new Refusal("bad_request", 'a batch is one {"query": ..., "params": [...]} a line; this one has none');
   }
   return requests;
+}
+
+/** A line of which all up to its parameters is known; undefined when it is to be read, or refused, as any other. */
+function readAlike(line: string, head: string, statement: string): BatchRequest | undefined {
+  try {
+    const { text, end } = compactJson(line, head.length, BODY_DEPTH - 1);
+    if (!text.startsWith("[") || end !== line.length - 1 || line[end] !== "}") return undefined;
+    return { text: statement, params: listValues(new Json(text)) };
+  } catch (error) {
+    if (error instanceof Refusal) return undefined;
+    throw error;
+  }
 }
 
 export function readClock(text: string): Static<typeof ClockBody> {
