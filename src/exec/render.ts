@@ -31,12 +31,7 @@ export class RowWriter {
   }
 
   row(row: Row, env: Env): string {
-    const { columns } = this;
-    let text = "";
-    for (let at = 0; at < columns.length; at++) {
-      text += (this.#prefixes[at] as string) + (columns[at] as Column).json(row, env);
-    }
-    return `${text}}`;
+    return `${this.#members("", row, env)}}`;
   }
 
   /** `[{...},{...}]`. */
@@ -44,9 +39,22 @@ export class RowWriter {
     let text = "[";
     for (let at = 0; at < rows.length; at++) {
       if (at > 0) text += ",";
-      text += this.row(rows[at] as Row, env);
+      text = `${this.#members(text, rows[at] as Row, env)}}`;
     }
     return `${text}]`;
+  }
+
+  /** Two columns at a step: a text made of many pieces at once takes half the time of one made piece by piece. */
+  #members(before: string, row: Row, env: Env): string {
+    const { columns } = this;
+    const prefixes = this.#prefixes;
+    let text = before;
+    let at = 1;
+    for (; at < columns.length; at += 2) {
+      const first = (columns[at - 1] as Column).json(row, env);
+      text = `${text}${prefixes[at - 1]}${first}${prefixes[at]}${(columns[at] as Column).json(row, env)}`;
+    }
+    return at > columns.length ? text : `${text}${prefixes[at - 1]}${(columns[at - 1] as Column).json(row, env)}`;
   }
 }
 
@@ -111,6 +119,19 @@ function fieldColumn(ref: FieldRef, name: string): Column {
   };
 }
 
+/** Texts up to this long are looked through for what json has to escape, which is quicker than asking the runtime. */
+const SHORT_LENGTH = 48;
+
+function textJson(text: string): string {
+  if (text.length > SHORT_LENGTH) return jsonString(text);
+  for (let i = 0; i < text.length; i++) {
+    const unit = text.charCodeAt(i);
+    // A quote, a backslash, a control character; or what may be half of a surrogate pair.
+    if (unit < 0x20 || unit === 0x22 || unit === 0x5c || unit >= 0xd800) return jsonString(text);
+  }
+  return `"${text}"`;
+}
+
 function cellWriter(type: FieldType, slot: number): CellWriter {
   switch (type.kind) {
     case "json":
@@ -121,7 +142,7 @@ function cellWriter(type: FieldType, slot: number): CellWriter {
     case "text":
       return (row) => {
         const cell = row[slot] as string | null;
-        return cell === null ? "null" : jsonString(cell);
+        return cell === null ? "null" : textJson(cell);
       };
     case "timestamp":
       return (row) => {

@@ -135,7 +135,8 @@ export class Table {
     const id = row[0] as number;
     assert(row.length === this.types.length + 1, `a row of ${row.length} cells for ${this.schema.name}`);
     assert(Number.isSafeInteger(id) && id >= 0, `a row's id is ${String(id)}`);
-    const held = this.get(id);
+    // No row has had an id from the next one on.
+    const held = id < this.nextId ? this.get(id) : undefined;
     if (held === undefined) {
       undo?.steps.push({ kind: "inserted", table: this, row, nextId: this.nextId });
       this.insert(row);

@@ -16,7 +16,7 @@ const KINDS = ["int", "float", "text", "timestamp", "json", "bool", "bytes", "ge
 const TYPES: readonly FieldType[] = [...KINDS.map((kind) => ({ kind })), { kind: "list", of: { kind: "int" } }];
 const NAMES = ["a", "ab", "b", "payload", "run_at", "görev", "__proto__", "constructor", "x1"];
 const VALUES = [
-  ..."null true false 0 -0 1 -1 1.0 1.5 1E2 007 12345678901234 123456789012345 1234567890123456 9007199254740993".split(
+  ..."null true false 0 -0 1 -1 1.0 1.5 1E2 12345678901234 123456789012345 1234567890123456 9007199254740993".split(
     " ",
   ),
   ..."9223372036854775807 9223372036854775808 253402300799999 253402300800000 -62167219200000 [] [1] [1,2] [null] {}".split(
@@ -103,7 +103,7 @@ test("random documents, alike and unlike", () => {
         });
         const text =
           documents.length === 1 && random.chance(0.5) ? (documents[0] as string) : `[${documents.join(",")}]`;
-        if (!/^[[{]/.test(text) || text.includes(":007")) continue;
+        if (!/^[[{]/.test(text)) continue;
         const json = new Json(compactJson(text, 0, 68).text);
         expect(told(() => reader.rows(json))).toEqual(told(() => plainly(table, json)));
       }
