@@ -60,6 +60,12 @@ export class ByteWriter {
     return this.buffer.subarray(from, this.at);
   }
 
+  /** Copies what was written from `from` to `to` into `target`: no view is made for it. */
+  copyInto(target: Uint8Array, at: number, from: number, to: number): void {
+    assert(to <= this.at, "only bytes already written are copied");
+    this.buffer.copy(target, at, from, to);
+  }
+
   /** What was written, as bytes of its own. */
   copy(from = 0): Uint8Array {
     return new Uint8Array(this.buffer.subarray(from, this.at));

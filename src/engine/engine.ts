@@ -25,7 +25,7 @@ import type {
   Outcome,
   RequestContext,
 } from "./contract.ts";
-import { type KeptAnswer, type KeptAnswers, type KeptOutcome, keyName, recordOf, requestMark } from "./idempotency.ts";
+import { type KeptAnswer, type KeptAnswers, type KeptOutcome, keptOf, keyName, requestMark } from "./idempotency.ts";
 import type { Journal } from "./journal.ts";
 import { StatementOutcome } from "./outcome.ts";
 import { writeChange, writeRecord } from "./payload.ts";
@@ -107,10 +107,10 @@ export class Engine implements EngineContract {
     writeChange(this.#payload, this.store, result.change);
     this.#admit(plan, this.#payload.length, context);
     const outcome = StatementOutcome.of(result, true, this.#seq + result.change.length);
-    const record = key === null ? null : this.#record(key, context, [outcome], false);
+    const recordAt = key === null ? 0 : this.#record(key, context, [outcome], false);
     this.#append(result.change.length, isEssential(plan));
     this.store.apply(result.change);
-    if (record !== null) this.answers.keep(record);
+    if (key !== null) this.answers.keepWritten(key, this.#payload, recordAt, this.clock.now());
     this.#wrote(result.change, this.#seq);
     return outcome;
   }
@@ -136,7 +136,7 @@ export class Engine implements EngineContract {
     const changes: Change[] = [];
     const ran: { result: Result; plan: Plan }[] = [];
     let outcomes: StatementOutcome[];
-    let record: KeptAnswer | null = null;
+    let recordAt = 0;
     let documents = 0;
     let essential = true;
     try {
@@ -159,14 +159,14 @@ export class Engine implements EngineContract {
       }
       outcomes = ran.map(({ result, plan }) => StatementOutcome.of(result, plan.isWrite, this.#seq + documents));
       if (documents > 0) {
-        if (key !== null) record = this.#record(key, context, outcomes, true);
+        if (key !== null) recordAt = this.#record(key, context, outcomes, true);
         this.#append(documents, essential);
       }
     } catch (error) {
       this.store.rollback(undo);
       throw error;
     }
-    if (record !== null) this.answers.keep(record);
+    if (key !== null && documents > 0) this.answers.keepWritten(key, payload, recordAt, this.clock.now());
     let seq = this.#seq - documents;
     for (const change of changes) {
       seq += change.length;
@@ -294,17 +294,15 @@ export class Engine implements EngineContract {
     return this.answers.find(name, requestMark(requestHash, scope?.rights ?? ""), this.clock.now());
   }
 
-  /** Writes an answer's record into the frame being made. */
+  /** Writes an answer's record into the frame being made, behind all else in it; answers where it begins. */
   #record(
     name: string,
     { scope, requestHash }: RequestContext,
     outcomes: readonly StatementOutcome[],
     batch: boolean,
-  ): KeptAnswer {
+  ): number {
     const request = requestMark(requestHash, scope?.rights ?? "");
-    const record = recordOf({ name, request, atMs: this.clock.now(), batch, outcomes });
-    writeRecord(this.#payload, record);
-    return record;
+    return writeRecord(this.#payload, name, request, this.clock.now(), batch, keptOf(outcomes));
   }
 
   #replayed(kept: KeptAnswer): BatchOutcome {

@@ -10,10 +10,11 @@
  *             kind u8 (16 more: its text follows), count varint, wrote varint, flags u8 (1: a write; 2: of a batch), text
  */
 
-import type { ByteReader, ByteWriter } from "../base/bytes.ts";
+import { type ByteReader, ByteWriter } from "../base/bytes.ts";
 import { IDEMPOTENCY_BYTES, KEPT_ANSWER_BYTES } from "../base/limits.ts";
 import { Refusal } from "../base/refusal.ts";
 import type { ResultKind } from "../exec/plan.ts";
+import { AnswerTable } from "./answer_table.ts";
 
 /** One statement's answer, as it was given. */
 export interface KeptOutcome {
@@ -39,18 +40,17 @@ export const ANSWERS_PART = 16;
 
 const KINDS: readonly ResultKind[] = ["rows", "affected", "message", "schemas"];
 const HAS_TEXT = 16;
-/** What a record weighs beside its texts. */
-const RECORD_BYTES = 400;
 /** Records kept between two looks for those past their time. */
-const LOOK_EVERY = 256;
+const LOOK_EVERY = 1_024;
+/** Records written to a snapshot in one turn. */
+const TURN_RECORDS = 1_000;
 
 export class KeptAnswers {
   /** Told of each answer kept, by the name of its key. */
   kept: (name: string) => void = () => {};
   readonly #ttlMs: number;
-  /** In the order they were kept, so the first is the oldest. */
-  readonly #records = new Map<string, KeptAnswer>();
-  #bytes = 0;
+  readonly #table = new AnswerTable();
+  readonly #scratch = new ByteWriter();
   #sinceLook = 0;
 
   constructor(ttlMs: number) {
@@ -58,11 +58,11 @@ export class KeptAnswers {
   }
 
   get size(): number {
-    return this.#records.size;
+    return this.#table.size;
   }
 
   get bytes(): number {
-    return this.#bytes;
+    return this.#table.bytes;
   }
 
   /**
@@ -71,54 +71,43 @@ export class KeptAnswers {
    * @throws Refusal `key_reused` when the key came with another request
    */
   find(name: string, request: string, now: number): KeptAnswer | undefined {
-    const record = this.#records.get(name);
-    if (record === undefined || record.atMs + this.#ttlMs <= now) return undefined;
+    const reader = this.#table.find(name);
+    if (reader === undefined) return undefined;
+    const record = decodeBehindName(name, reader);
+    if (record.atMs + this.#ttlMs <= now) return undefined;
     if (record.request === request) return record;
     if (hashIn(record.request) !== hashIn(request)) {
       throw new Refusal("key_reused", "this Idempotency-Key came with another request: a new request takes a new key");
     }
-    return noted(record, () => OTHER_RIGHTS);
+    return { ...record, outcomes: noted(record.outcomes, () => OTHER_RIGHTS) };
+  }
+
+  /** Keeps a record that is the last of what was written to `w`, from `from` on. */
+  keepWritten(name: string, w: ByteWriter, from: number, atMs: number): void {
+    this.#table.add(name, w, from, atMs);
+    if (++this.#sinceLook >= LOOK_EVERY || this.#table.bytes > IDEMPOTENCY_BYTES) {
+      this.#sinceLook = 0;
+      this.#table.forget(atMs - this.#ttlMs, IDEMPOTENCY_BYTES);
+    }
+    this.kept(name);
   }
 
   keep(record: KeptAnswer): void {
-    const { name } = record;
-    const before = this.#records.get(name);
-    if (before !== undefined) this.#drop(before);
-    this.#records.set(name, record);
-    this.#bytes += weightOf(record);
-    if (++this.#sinceLook >= LOOK_EVERY || this.#bytes > IDEMPOTENCY_BYTES) this.#forget(record);
-    this.kept(name);
+    const { name, request, atMs, batch, outcomes } = record;
+    this.#scratch.reset();
+    encodeRecord(this.#scratch, name, request, atMs, batch, outcomes);
+    this.keepWritten(record.name, this.#scratch, 0, record.atMs);
   }
 
   /** Writes every record, some at a time: answers false when there was nothing more. For snapshots. */
   begin(): (w: ByteWriter) => boolean {
-    const records = [...this.#records.values()];
-    let at = 0;
-    return (w) => {
-      const from = at;
-      for (; at < records.length && at < from + 1_000; at++) encodeRecord(w, records[at] as KeptAnswer);
-      return at > from;
-    };
+    const walk = this.#table.walk();
+    return (w) => walk((record) => w.raw(record), TURN_RECORDS);
   }
 
   /** Takes in what `begin` wrote. */
   restore(r: ByteReader): void {
     while (r.remaining > 0) this.keep(decodeRecord(r));
-  }
-
-  /** Lets the oldest go, up to the newest: those past their time, and those there is no room for. */
-  #forget(newest: KeptAnswer): void {
-    this.#sinceLook = 0;
-    for (const oldest of this.#records.values()) {
-      if (oldest === newest) return;
-      if (oldest.atMs + this.#ttlMs > newest.atMs && this.#bytes <= IDEMPOTENCY_BYTES) return;
-      this.#drop(oldest);
-    }
-  }
-
-  #drop(record: KeptAnswer): void {
-    this.#records.delete(record.name);
-    this.#bytes -= weightOf(record);
   }
 }
 
@@ -142,47 +131,54 @@ function hashIn(request: string): string {
   return end === -1 ? request : request.slice(0, end);
 }
 
-function weightOf(record: KeptAnswer): number {
-  let bytes = RECORD_BYTES + 2 * record.name.length;
-  for (const outcome of record.outcomes) bytes += outcome.text.length;
-  return bytes;
-}
-
 const OTHER_RIGHTS = "done; the rules of its token are others now, so what it answered is not told again";
 
-/** An answer whose rows became words. */
-function noted(record: KeptAnswer, words: (outcome: KeptOutcome) => string): KeptAnswer {
-  const outcomes = record.outcomes.map((outcome): KeptOutcome => {
+/** Answers whose rows became words. */
+function noted(outcomes: readonly KeptOutcome[], words: (outcome: KeptOutcome) => string): KeptOutcome[] {
+  return outcomes.map((outcome) => {
     if (outcome.kind === "affected" || outcome.kind === "message") return outcome;
-    return { ...outcome, kind: "message", text: words(outcome) };
+    const { count, wrote, isWrite } = outcome;
+    return { kind: "message", text: words(outcome), count, wrote, isWrite };
   });
-  return { ...record, outcomes };
 }
 
-/** The record of an answer just made; one that is too large is kept as a note. */
-export function recordOf(answer: KeptAnswer): KeptAnswer {
+/** What is kept of answers just made; those that are too large are kept as a note. */
+export function keptOf(outcomes: readonly KeptOutcome[]): readonly KeptOutcome[] {
   let bytes = 0;
-  for (const outcome of answer.outcomes) bytes += outcome.text.length;
-  if (bytes <= KEPT_ANSWER_BYTES) return answer;
-  return noted(answer, ({ text }) => `done; its answer of ${text.length} bytes was too large to keep`);
+  for (const outcome of outcomes) bytes += outcome.text.length;
+  if (bytes <= KEPT_ANSWER_BYTES) return outcomes;
+  return noted(outcomes, ({ text }) => `done; its answer of ${text.length} bytes was too large to keep`);
 }
 
-export function encodeRecord(w: ByteWriter, record: KeptAnswer): void {
-  w.string(record.name);
-  w.string(record.request);
-  w.f64(record.atMs);
-  w.varint(record.outcomes.length);
-  for (const { kind, text, count, wrote, isWrite } of record.outcomes) {
-    w.u8(KINDS.indexOf(kind) + (text === "" ? 0 : HAS_TEXT));
-    w.varint(count);
-    w.varint(wrote);
-    w.u8((isWrite ? 1 : 0) + (record.batch ? 2 : 0));
+/** In pieces, not as a `KeptAnswer`: a write makes nothing for it that it would leave behind. */
+export function encodeRecord(
+  w: ByteWriter,
+  name: string,
+  request: string,
+  atMs: number,
+  batch: boolean,
+  outcomes: readonly KeptOutcome[],
+): void {
+  w.string(name);
+  w.string(request);
+  w.f64(atMs);
+  w.varint(outcomes.length);
+  for (let at = 0; at < outcomes.length; at++) {
+    const outcome = outcomes[at] as KeptOutcome;
+    const { text } = outcome;
+    w.u8(KINDS.indexOf(outcome.kind) + (text === "" ? 0 : HAS_TEXT));
+    w.varint(outcome.count);
+    w.varint(outcome.wrote);
+    w.u8((outcome.isWrite ? 1 : 0) + (batch ? 2 : 0));
     if (text !== "") w.string(text);
   }
 }
 
 export function decodeRecord(r: ByteReader): KeptAnswer {
-  const name = r.string();
+  return decodeBehindName(r.string(), r);
+}
+
+function decodeBehindName(name: string, r: ByteReader): KeptAnswer {
   const request = r.string();
   const atMs = r.f64();
   const length = r.varint();
