@@ -59,9 +59,10 @@ export async function startServer(options: ChildOptions = {}): Promise<ChildServ
   };
 }
 
-/** Without the flags that an environment may carry. */
+/** Without the flags that an environment may carry; the allocator as `scripts/start` sets it. */
 function environment(): Record<string, string | undefined> {
-  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(FENEC_|PORT$)/.test(name)));
+  const kept = Object.entries(process.env).filter(([name]) => !/^(FENEC_|PORT$)/.test(name));
+  return { MIMALLOC_PURGE_DELAY: "-1", ...Object.fromEntries(kept) };
 }
 
 async function firstLine(stream: ReadableStream<Uint8Array>): Promise<string> {

@@ -51,24 +51,21 @@ async function connect(port: number, clients: number, page: number): Promise<Dra
     drain: async (jobs) => {
       let completed = 0;
       const { promise, resolve, reject } = Promise.withResolvers<void>();
-      const workers = Array.from({ length: clients }, () => {
-        const worker = new Worker("jobs", async () => {}, {
-          connection,
-          concurrency: page,
-          autorun: false,
-          removeOnComplete: { count: 0 },
-        });
-        worker.on("completed", () => {
-          if (++completed === jobs) resolve();
-        });
-        worker.on("failed", (_, error) => reject(error));
-        worker.on("error", (error) => reject(error));
-        return worker;
+      const worker = new Worker("jobs", async () => {}, {
+        connection,
+        concurrency: clients * page,
+        autorun: false,
+        removeOnComplete: { count: 0 },
       });
-      await Promise.all(workers.map((worker) => worker.waitUntilReady()));
-      for (const worker of workers) worker.run().catch(reject);
+      worker.on("completed", () => {
+        if (++completed === jobs) resolve();
+      });
+      worker.on("failed", (_, error) => reject(error));
+      worker.on("error", (error) => reject(error));
+      await worker.waitUntilReady();
+      worker.run().catch(reject);
       await promise;
-      for (const worker of workers) await worker.close(true);
+      await worker.close(true);
     },
     close: () => queue.close(),
   };
@@ -79,8 +76,8 @@ function bullmq(appendfsync: Appendfsync, loses: string): Peer {
     name: `bullmq-${appendfsync}`,
     title: `BullMQ, Redis appendfsync ${appendfsync}`,
     loses,
-    configuration: `appendonly yes, appendfsync ${appendfsync}; 16 Workers of concurrency 10, removeOnComplete`,
-    way: "a Worker each client, concurrency ten; it takes and completes one job a call, ten calls at once",
+    configuration: `appendonly yes, appendfsync ${appendfsync}; a Worker of concurrency 160, removeOnComplete`,
+    way: "its own Worker; it takes and completes one job a call, 160 calls at once",
     share: 0.2,
     missing: () => redisMissing() ?? (packageVersion("bullmq") === null ? PACKAGES : null),
     version: () => `BullMQ ${packageVersion("bullmq")}, ioredis ${packageVersion("ioredis")}, ${redisVersion()}`,

@@ -36,6 +36,7 @@ interface Bunqueue {
 }
 
 const FILL_PAGE = 1_000;
+const BATCH = 100;
 const CLI = join(import.meta.dir, "node_modules", "bunqueue", "dist", "cli", "index.js");
 
 async function connect(port: number, clients: number, page: number): Promise<Drainer> {
@@ -55,24 +56,21 @@ async function connect(port: number, clients: number, page: number): Promise<Dra
     drain: async (jobs) => {
       let completed = 0;
       const { promise, resolve, reject } = Promise.withResolvers<void>();
-      const workers = Array.from({ length: clients }, () => {
-        const worker = new Worker("jobs", async () => ({}), {
-          connection,
-          concurrency: page,
-          batchSize: page,
-          autorun: false,
-          removeOnComplete: true,
-        });
-        worker.on("completed", () => {
-          if (++completed === jobs) resolve();
-        });
-        worker.on("failed", (_, error) => reject(error));
-        worker.on("error", (error) => reject(error));
-        return worker;
+      const worker = new Worker("jobs", async () => ({}), {
+        connection,
+        concurrency: clients * page,
+        batchSize: BATCH,
+        autorun: false,
+        removeOnComplete: true,
       });
-      for (const worker of workers) worker.run();
+      worker.on("completed", () => {
+        if (++completed === jobs) resolve();
+      });
+      worker.on("failed", (_, error) => reject(error));
+      worker.on("error", (error) => reject(error));
+      worker.run();
       await promise;
-      await Promise.all(workers.map((worker) => worker.close(true)));
+      await worker.close(true);
     },
     close: async () => {
       await queue.close();
@@ -84,8 +82,8 @@ export const bunqueue: Peer = {
   name: "bunqueue",
   title: "bunqueue server, SQLite",
   loses: "everything since the last checkpoint: synchronous NORMAL, and writes are gathered",
-  configuration: "start --data-path <file>; 16 Workers of concurrency and batchSize 10",
-  way: "a Worker each client over TCP; it takes ten a call and gathers acks",
+  configuration: "start --data-path <file>; a Worker of concurrency 160, batchSize 100",
+  way: "its own Worker over TCP; it takes a hundred a call and gathers acks",
   share: 0.1,
   missing: () => (packageVersion("bunqueue") === null ? PACKAGES : null),
   version: () => `bunqueue ${packageVersion("bunqueue")}`,
