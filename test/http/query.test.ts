@@ -326,7 +326,7 @@ describe("idempotency keys", () => {
     await asked.query("a");
     const hashes = engine.asked.map(({ context }) => context.requestHash);
     expect(engine.asked[0]!.context.idempotencyKey).toBe("k");
-    expect(hashes[0]).toMatch(/^[\w+/]{43}=$/);
+    expect(hashes[0]).toMatch(/^[\w+/]{24}$/);
     expect(hashes[1]).toBe(hashes[0]!);
     expect(new Set(hashes.slice(1, 4)).size).toBe(3);
     expect(engine.asked[4]!.context).toEqual({ scope: null, idempotencyKey: null, requestHash: "" });
