@@ -14,11 +14,15 @@ import type { Order } from "../plan/order.ts";
 import type { Table } from "../store/table.ts";
 import type { Point, Row, Value } from "../value/value.ts";
 import type { Instant, Line, Watch } from "./line.ts";
+import { type Candidate, Standing } from "./standing.ts";
 import { tried } from "./tried.ts";
+
+/** How often a row was written in the drain under way. */
+export type TouchOf = (table: Table, id: number) => number;
 
 export interface Bid {
   readonly line: Line;
-  /** The row it is for; null where the look itself was refused, and the run is to say so. */
+  /** The row it is for; null where it does not matter which, or the look itself was refused. */
   readonly table: Table | null;
   readonly id: number;
   /** On one scale ranks compare. */
@@ -50,38 +54,75 @@ export function ownPoint(order: Order, env: Env): Point | null {
   return tried(() => order.nearness?.point(env)) ?? null;
 }
 
-/** What a look of a line finds: the first of its statements that would write bids. */
-export function lookOf(line: Line, instant: Instant): Bid | undefined {
+/** How a line ranks a row; undefined where its order is refused over it, and the run is to say so. */
+export function candidateOf(watch: Watch, row: Row, instant: Instant, touch: number): Candidate | undefined {
+  const { order } = watch.pick;
+  const id = row[0] as number;
+  const env = watch.env(instant);
+  const point = ownPoint(order, env);
+  if (order.nearness !== null && point !== null) {
+    return { id, touch, metres: metresTo(row[order.nearness.slot] as Point | null, point), keys: NO_KEYS };
+  }
+  const keys = tried(() => order.keysOf(row, env));
+  return keys === undefined ? undefined : { id, touch, metres: 0, keys };
+}
+
+/** What ranks a claim's rows, where that is not their distance. */
+export function rankOf(watch: Watch, instant: Instant): Order | null {
+  const { order } = watch.pick;
+  return order.nearness !== null && ownPoint(order, watch.env(instant)) !== null ? null : order;
+}
+
+/**
+ * A look of a line at all rows: the best of those that the first of its statements would write which would write any.
+ * Undefined: there are none; null: the look itself was refused, and the run is to say so.
+ *
+ * @param most how many rows are kept, so that the next is known when the first goes to another
+ */
+export function lookOf(line: Line, instant: Instant, most: number, touchOf: TouchOf): Standing | undefined | null {
   for (const watch of line.watches) {
-    const found = tried(() => ({ row: watch.pick.first(watch.env(instant)) }));
-    if (found === undefined) return refusedBid(line);
-    if (found.row !== undefined) return bidOf(watch, found.row, instant);
+    const rows = tried(() => watch.pick.top(watch.env(instant), most));
+    if (rows === undefined) return null;
+    if (rows.length === 0) continue;
+    const candidates: Candidate[] = [];
+    for (const row of rows) {
+      const candidate = candidateOf(watch, row, instant, touchOf(watch.table, row[0] as number));
+      if (candidate === undefined) return null;
+      candidates.push(candidate);
+    }
+    // When these are gone, another of its statements may have some.
+    const isWhole = rows.length < most && line.watches.length === 1;
+    return new Standing(watch, rankOf(watch, instant), candidates, isWhole);
   }
   return undefined;
 }
 
-export function bidOf(watch: Watch, row: Row, instant: Instant): Bid {
-  const { line, table } = watch;
-  const { order } = watch.pick;
-  const id = row[0] as number;
-  const base = { line, table, id, metres: 0, order: null, keys: NO_KEYS };
-  if (rankingOf(order) === "alike") return { ...base, scale: ALIKE };
-  const env = watch.env(instant);
-  const point = ownPoint(order, env);
-  if (order.nearness !== null && point !== null) {
-    const { slot } = order.nearness;
-    return nearBid(watch, slot, id, metresTo(row[slot] as Point | null, point));
+/** Whether there is a row the line would take, or the look was refused: cheaper than knowing which. */
+export function finds(line: Line, instant: Instant): boolean {
+  for (const watch of line.watches) {
+    const found = tried(() => ({ row: watch.pick.first(watch.env(instant)) }));
+    if (found === undefined || found.row !== undefined) return true;
   }
-  const keys = tried(() => order.keysOf(row, env));
-  if (keys === undefined) return refusedBid(line);
-  return { ...base, scale: `${table.cid} ${order.shape}`, order, keys };
+  return false;
+}
+
+/** A bid of a line whose order ranks rows as everybody's does. */
+export function alikeBid(line: Line): Bid {
+  return { line, table: null, id: 0, scale: ALIKE, metres: 0, order: null, keys: NO_KEYS };
+}
+
+export function standingBid({ watch, order }: Standing, { id, metres, keys }: Candidate): Bid {
+  const { line, table } = watch;
+  if (order === null) return nearBid(watch, watch.pick.order.nearness?.slot ?? 0, id, metres);
+  if (rankingOf(order) === "alike") return { ...alikeBid(line), table, id };
+  return { line, table, id, scale: `${table.cid} ${order.shape}`, metres, order, keys };
 }
 
 export function nearBid({ line, table }: Watch, slot: number, id: number, metres: number): Bid {
   return { line, table, id, scale: `${table.cid} near ${slot}`, metres, order: null, keys: NO_KEYS };
 }
 
-function refusedBid(line: Line): Bid {
+export function refusedBid(line: Line): Bid {
   return { line, table: null, id: 0, scale: REFUSED, metres: 0, order: null, keys: NO_KEYS };
 }
 

@@ -108,6 +108,11 @@ export class Board {
     return this.#near + this.#own === 0;
   }
 
+  /** Whether a line here is one of those that want the nearest row. */
+  isPosted(watch: Watch): boolean {
+    return this.#seats.get(watch)?.place != null;
+  }
+
   /** How many lines want the nearest row. */
   get near(): number {
     return this.#near;

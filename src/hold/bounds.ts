@@ -10,6 +10,8 @@ export interface Bounds {
   readonly rowsALine: number;
   /** The same while lines that rank rows otherwise bid for some of them. */
   readonly mixedRows: number;
+  /** Rows of a first look that are kept, so that the next is known when the first goes to another; from 1. */
+  readonly keptRows: number;
   /** Rows that came due at once. */
   readonly dueRows: number;
   /** Rows written since the last round that are remembered by id. */
@@ -20,6 +22,7 @@ export const BOUNDS: Bounds = {
   asks: 4_096,
   rowsALine: 16,
   mixedRows: 64,
+  keptRows: 32,
   dueRows: 1_024,
   writtenRows: 65_536,
 };

@@ -13,22 +13,39 @@
  * gets too many rows, or lines of both kinds meet over many rows, its lines look for themselves as well.
  */
 
+import type { Table } from "../store/table.ts";
 import type { Row } from "../value/value.ts";
-import { type Bid, bidOf, heldOrder, lookOf, winnerOf } from "./bid.ts";
+import {
+  alikeBid,
+  type Bid,
+  candidateOf,
+  finds,
+  heldOrder,
+  lookOf,
+  rankOf,
+  refusedBid,
+  standingBid,
+  type TouchOf,
+  winnerOf,
+} from "./bid.ts";
 import type { Board } from "./board.ts";
 import type { Bounds } from "./bounds.ts";
 import { Heap } from "./heap.ts";
 import type { Instant, Line, Watch } from "./line.ts";
 import { NearestLane, type Referee } from "./nearest.ts";
+import { Standing } from "./standing.ts";
 import { tried } from "./tried.ts";
+
+/** By how much more a line keeps of its next look when what it kept did not last. */
+const KEEP_FACTOR = 4;
 
 /** A line that may have something to take on a board where all rank rows alike. */
 interface Eager {
   readonly line: Line;
   /** `heldOrder` as it was pushed. */
   order: number;
-  /** What it found; undefined until it looks. */
-  bid: Bid | undefined;
+  /** A row it was shown and wanted; null: it is to look. */
+  shown: { readonly watch: Watch; readonly id: number } | null;
 }
 
 export class Contest implements Referee {
@@ -39,7 +56,13 @@ export class Contest implements Referee {
   readonly #byTurn = new Heap<Eager>((a, b) => a.order < b.order);
   /** Loud lines that are to look. */
   readonly #unsure = new Set<Line>();
+  readonly #standings = new Map<Line, Standing>();
+  /** How many rows a line keeps of its next look: more each time they did not last. */
+  readonly #keeps = new Map<Line, number>();
   readonly #bids = new Map<Line, Bid>();
+  /** How often each row was written: by collection, then id. */
+  readonly #touches = new Map<number, Map<number, number>>();
+  readonly #touchOf: TouchOf = (table, id) => this.#touches.get(table.cid)?.get(id) ?? 0;
   /** The bids by the row they are for: by collection, then id. */
   readonly #byRow = new Map<number, Map<number, Map<Line, Bid>>>();
   readonly #lanes = new Map<Board, NearestLane>();
@@ -64,11 +87,12 @@ export class Contest implements Referee {
 
   /** A row is another now, or no more, or has come due. */
   show(board: Board, id: number): void {
-    const cid = board.table.cid;
-    for (const line of this.#byRow.get(cid)?.get(id)?.keys() ?? []) this.#doubt(line);
+    const { table } = board;
+    this.#touch(table, id);
+    for (const line of [...(this.#byRow.get(table.cid)?.get(id)?.keys() ?? [])]) this.#bidAgain(line);
     const lane = this.#lanes.get(board);
     lane?.drop(id);
-    const row = board.table.get(id);
+    const row = table.get(id);
     if (row === undefined) return;
     let placed = false;
     for (const group of board.groupsOf(row, this.instant.now)) {
@@ -77,9 +101,8 @@ export class Contest implements Referee {
       placed ||= group.near.size > 0;
     }
     if (!placed) return;
-    for (const line of this.#bids.keys()) {
-      const [watch] = line.watches;
-      if (watch !== undefined && watch.table === board.table && this.wants(watch, row)) this.#doubt(line);
+    for (const { watch } of this.#standings.values()) {
+      if (watch.table === table && board.isPosted(watch)) this.#ask(watch, row, board);
     }
     this.#laneOf(board).place(id);
   }
@@ -87,7 +110,7 @@ export class Contest implements Referee {
   /** A line is to look over all rows. */
   wake(line: Line, board: Board | undefined): void {
     if (line.turn === undefined) return;
-    if (line.watches.length === 1 && board?.isAlike === true && !this.#bids.has(line)) this.#push(line, undefined);
+    if (board !== undefined && this.#isEager(line, board)) this.#push(line, null);
     else this.#doubt(line);
   }
 
@@ -96,6 +119,7 @@ export class Contest implements Referee {
     if (line.turn !== undefined) return;
     this.#unsure.delete(line);
     this.#eager.delete(line);
+    this.#standings.delete(line);
     this.#withdraw(line);
   }
 
@@ -137,21 +161,53 @@ export class Contest implements Referee {
     return tried(() => watch.pick.filter.matches(row, watch.env(this.instant))) ?? true;
   }
 
+  #touch({ cid }: Table, id: number): void {
+    let touches = this.#touches.get(cid);
+    if (touches === undefined) {
+      touches = new Map();
+      this.#touches.set(cid, touches);
+    }
+    touches.set(id, (touches.get(id) ?? 0) + 1);
+  }
+
   #ask(watch: Watch, row: Row, board: Board): void {
     const { line } = watch;
     if (line.turn === undefined || this.#unsure.has(line)) return;
     const eager = this.#eager.get(line);
-    if (eager !== undefined && eager.bid === undefined) return;
+    if (eager?.shown === null) return;
     if (++this.#asks > this.#bounds.asks) this.wake(line, board);
     else if (this.wants(watch, row)) {
-      if (line.watches.length === 1 && board.isAlike && !this.#bids.has(line)) {
-        if (eager === undefined) this.#push(line, bidOf(watch, row, this.instant));
-      } else this.#doubt(line);
+      if (this.#isEager(line, board)) {
+        if (eager === undefined) this.#push(line, { watch, id: row[0] as number });
+      } else if (line.watches.length > 1) this.#doubt(line);
+      else this.#offer(watch, row);
     }
   }
 
-  #push(line: Line, bid: Bid | undefined): void {
-    const eager: Eager = { line, order: heldOrder(line), bid };
+  /** On a board where all rank rows alike a line need not bid before its turn. */
+  #isEager(line: Line, board: Board): boolean {
+    return line.watches.length === 1 && board.isAlike && !this.#bids.has(line);
+  }
+
+  /** A line that has looked, or has nothing but what it is shown, learns of one more row that it would take. */
+  #offer(watch: Watch, row: Row): void {
+    const { line, table } = watch;
+    const candidate = candidateOf(watch, row, this.instant, this.#touchOf(table, row[0] as number));
+    if (candidate === undefined) {
+      this.#doubt(line);
+      return;
+    }
+    let standing = this.#standings.get(line);
+    if (standing === undefined) {
+      standing = new Standing(watch, rankOf(watch, this.instant), [], true);
+      this.#standings.set(line, standing);
+    }
+    standing.offer(candidate);
+    this.#bidAgain(line);
+  }
+
+  #push(line: Line, shown: Eager["shown"]): void {
+    const eager: Eager = { line, order: heldOrder(line), shown };
     this.#eager.set(line, eager);
     this.#byTurn.push(eager);
   }
@@ -160,6 +216,7 @@ export class Contest implements Referee {
   #doubt(line: Line): void {
     if (line.turn === undefined) return;
     this.#withdraw(line);
+    this.#standings.delete(line);
     this.#eager.delete(line);
     this.#unsure.add(line);
   }
@@ -170,8 +227,27 @@ export class Contest implements Referee {
       if (line.turn === undefined) continue;
       this.#looked.add(line);
       this.looks++;
-      const bid = lookOf(line, this.instant);
-      if (bid !== undefined) this.#bid(bid);
+      const standing = lookOf(line, this.instant, this.#keeps.get(line) ?? this.#bounds.keptRows, this.#touchOf);
+      if (standing === null) this.#bid(refusedBid(line));
+      else if (standing !== undefined) {
+        this.#standings.set(line, standing);
+        this.#bidAgain(line);
+      }
+    }
+  }
+
+  /** Bids for the best row a line knows of; where that was only some of them it looks again. */
+  #bidAgain(line: Line): void {
+    this.#withdraw(line);
+    const standing = this.#standings.get(line);
+    if (standing === undefined) return;
+    const { table } = standing.watch;
+    const best = standing.best((id) => this.#touchOf(table, id));
+    if (best !== undefined) this.#bid(standingBid(standing, best));
+    else if (standing.isWhole) this.#standings.delete(line);
+    else {
+      this.#keeps.set(line, KEEP_FACTOR * (this.#keeps.get(line) ?? this.#bounds.keptRows));
+      this.#doubt(line);
     }
   }
 
@@ -189,24 +265,20 @@ export class Contest implements Referee {
         this.#byTurn.push(first);
         continue;
       }
-      if (first.bid === undefined || !this.#stands(first.bid, line)) {
-        if (first.bid === undefined) {
-          this.#looked.add(line);
-          this.looks++;
-        }
-        first.bid = lookOf(line, this.instant);
+      if (first.shown === null) {
+        this.#looked.add(line);
+        this.looks++;
       }
-      if (first.bid !== undefined) return first.bid;
+      if (this.#stands(first.shown) || finds(line, this.instant)) return alikeBid(line);
       this.#byTurn.pop();
       this.#eager.delete(line);
     }
     return undefined;
   }
 
-  #stands({ table, id }: Bid, line: Line): boolean {
-    const row = table?.get(id);
-    const [watch] = line.watches;
-    return row !== undefined && watch !== undefined && this.wants(watch, row);
+  #stands(shown: Eager["shown"]): boolean {
+    const row = shown?.watch.table.get(shown.id);
+    return row !== undefined && shown !== null && this.wants(shown.watch, row);
   }
 
   #bid(bid: Bid): void {

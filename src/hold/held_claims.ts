@@ -26,7 +26,7 @@ import type { DelStatement, Expr, SetStatement, Statement } from "../lang/ast.ts
 import { boundText } from "../plan/bound_text.ts";
 import type { Change } from "../store/change.ts";
 import type { Table } from "../store/table.ts";
-import { lookOf } from "./bid.ts";
+import { finds } from "./bid.ts";
 import { Board } from "./board.ts";
 import { BOUNDS, type Bounds } from "./bounds.ts";
 import { Contest } from "./contest.ts";
@@ -178,7 +178,7 @@ export class HeldClaims {
     if (!("refusal" in waiter.last)) return;
     // Where there are rows, and not so many as it requires, it waits for some to come or for some to go.
     this.looks++;
-    if (lookOf(line, since) !== undefined) this.#unsettle(line);
+    if (finds(line, since)) this.#unsettle(line);
   }
 
   #lineOf(key: string, prepared: readonly Prepared[], since: Instant): Line {

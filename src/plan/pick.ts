@@ -93,6 +93,11 @@ export class Pick {
     return this.#page(1, env).rows[0];
   }
 
+  /** The rows that come first of all that match, in order. */
+  top(env: Env, most: number): readonly Row[] {
+    return this.#page(most, env).rows;
+  }
+
   /** How many rows match, whatever order and limit say; out of the tree's counts where one range is the whole filter. */
   count(env: Env): { count: number; how: () => string } {
     const access = leastOf(this.#ways.all(env));

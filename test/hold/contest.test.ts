@@ -218,6 +218,7 @@ async function round(random: Random, log: string[]): Promise<number> {
     asks: bound(BOUNDS.asks),
     rowsALine: bound(BOUNDS.rowsALine),
     mixedRows: bound(BOUNDS.mixedRows),
+    keptRows: 1 + bound(BOUNDS.keptRows),
     dueRows: bound(BOUNDS.dueRows),
     writtenRows: bound(BOUNDS.writtenRows),
   });
