@@ -1,5 +1,6 @@
 /** A service over a real engine in memory, or over one that answers as a test tells it. */
 
+import type { Audit } from "../../src/auth/audit.ts";
 import { TestClock } from "../../src/clock/clock.ts";
 import type {
   BatchOutcome,
@@ -28,6 +29,7 @@ interface Options {
   readonly engine?: EngineContract | null;
   readonly hold?: Hold;
   readonly gate?: Gate;
+  readonly audit?: Audit;
   readonly settings?: Partial<Settings>;
 }
 
@@ -56,7 +58,7 @@ export class Asked {
       log: new Log((line) => this.lines.push(line)),
       metrics: new Metrics(START_MS),
       gate: options.gate ?? null,
-      audit: null,
+      audit: options.audit ?? null,
       broken: (failure) => this.broken.push(failure),
     });
     if (options.engine !== null) this.service.ready(options.engine ?? memoryEngine(this.clock), options.hold ?? null);
