@@ -116,7 +116,7 @@ export class Engine implements EngineContract {
   }
 
   batch(requests: readonly BatchRequest[], context: RequestContext): BatchOutcome {
-    const parsed = requests.map((request, at) => located(at, 0, () => this.#parse(request.text)));
+    const parsed = this.#parseAll(requests);
     checkTime(context, this.clock.now());
     const key = parsed.some((each) => isKeyed(each, context)) ? keyOf(context) : null;
     // What a compact does cannot be put back, so beside one each statement stands alone.
@@ -133,46 +133,58 @@ export class Engine implements EngineContract {
     const undo = new Undo();
     const payload = this.#payload;
     payload.reset();
-    const changes: Change[] = [];
-    const ran: { result: Result; plan: Plan }[] = [];
+    // One block, one moment.
+    const nowMs = this.clock.now();
+    const ran: { readonly result: Result; readonly plan: Plan }[] = [];
     let outcomes: StatementOutcome[];
     let recordAt = 0;
     let documents = 0;
     let essential = true;
+    let isRead = true;
     try {
-      for (const [at, statement] of parsed.entries()) {
-        const ranNow = located(at, 0, () => {
-          const { plan, env } = this.#prepare(statement, requests[at]?.params ?? NO_PARAMS, context);
-          const result = plan.run(env);
-          if (result.change.length > 0) {
-            writeChange(payload, this.store, result.change);
-            this.#admit(plan, payload.length, context);
-            this.store.apply(result.change, undo);
-          }
-          return { result, plan };
-        });
-        ran.push(ranNow);
-        if (ranNow.result.change.length === 0) continue;
-        documents += ranNow.result.change.length;
-        essential = essential && isEssential(ranNow.plan);
-        changes.push(ranNow.result.change);
+      for (const statement of parsed) {
+        const params = requests[ran.length]?.params ?? NO_PARAMS;
+        const { plan, env } = this.#prepare(statement, params, context, nowMs);
+        const result = plan.run(env);
+        if (result.change.length > 0) {
+          writeChange(payload, this.store, result.change);
+          this.#admit(plan, payload.length, context);
+          this.store.apply(result.change, undo);
+          documents += result.change.length;
+          if (!isEssential(plan)) essential = false;
+        }
+        if (plan.isWrite) isRead = false;
+        ran.push({ result, plan });
       }
-      outcomes = ran.map(({ result, plan }) => StatementOutcome.of(result, plan.isWrite, this.#seq + documents));
+      const seq = this.#seq + documents;
+      outcomes = ran.map(({ result, plan }) => StatementOutcome.of(result, plan.isWrite, seq));
       if (documents > 0) {
         if (key !== null) recordAt = this.#record(key, context, outcomes, true);
         this.#append(documents, essential);
       }
     } catch (error) {
       this.store.rollback(undo);
-      throw error;
+      throw ran.length < parsed.length ? located(error, ran.length, 0) : error;
     }
-    if (key !== null && documents > 0) this.answers.keepWritten(key, payload, recordAt, this.clock.now());
+    if (key !== null && documents > 0) this.answers.keepWritten(key, payload, recordAt, nowMs);
     let seq = this.#seq - documents;
-    for (const change of changes) {
-      seq += change.length;
-      this.#wrote(change, seq);
+    for (const { result } of ran) {
+      if (result.change.length === 0) continue;
+      seq += result.change.length;
+      this.#wrote(result.change, seq);
     }
-    return { outcomes, seq: this.#seq, wrote: documents, isRead: ran.every(({ plan }) => !plan.isWrite) };
+    return { outcomes, seq: this.#seq, wrote: documents, isRead };
+  }
+
+  /** The statements of a batch, before anything is run. */
+  #parseAll(requests: readonly BatchRequest[]): Parsed[] {
+    const parsed: Parsed[] = [];
+    try {
+      for (const { text } of requests) parsed.push(this.#parse(text));
+    } catch (error) {
+      throw located(error, parsed.length, 0);
+    }
+    return parsed;
   }
 
   /** A text as a statement, before anything is looked up. Throws Refusal. */
@@ -278,7 +290,12 @@ export class Engine implements EngineContract {
     return parsed;
   }
 
-  #prepare(parsed: Parsed, params: readonly Value[], context: RequestContext): { plan: Plan; env: Env } {
+  #prepare(
+    parsed: Parsed,
+    params: readonly Value[],
+    context: RequestContext,
+    nowMs = this.clock.now(),
+  ): { plan: Plan; env: Env } {
     const { scope } = context;
     const plan = parsed.shape.plan(this.store, scope === null ? null : scope.rules);
     if (params.length < plan.params) {
@@ -287,7 +304,7 @@ export class Engine implements EngineContract {
         `the statement reads $${plan.params}, and ${params.length} parameters were sent`,
       );
     }
-    return { plan, env: new Env(this.clock.now(), params, parsed.literals, scope === null ? null : scope.claims) };
+    return { plan, env: new Env(nowMs, params, parsed.literals, scope === null ? null : scope.claims) };
   }
 
   #kept(name: string, { scope, requestHash }: RequestContext): KeptAnswer | undefined {
@@ -334,21 +351,21 @@ export class Engine implements EngineContract {
     const outcomes: Outcome[] = [];
     let wrote = 0;
     for (const [at, request] of requests.entries()) {
-      const outcome = located(at, at, () => this.query(request.text, request.params, context));
-      outcomes.push(outcome);
-      wrote += outcome.wrote;
+      try {
+        const outcome = this.query(request.text, request.params, context);
+        outcomes.push(outcome);
+        wrote += outcome.wrote;
+      } catch (error) {
+        throw located(error, at, at);
+      }
     }
     return { outcomes, seq: this.#seq, wrote, isRead: false };
   }
 }
 
 /** A refusal in a batch says at which line, and how many before it stand. */
-function located<T>(at: number, completed: number, work: () => T): T {
-  try {
-    return work();
-  } catch (error) {
-    throw error instanceof Refusal ? error.with({ completed, at }) : error;
-  }
+function located(error: unknown, at: number, completed: number): unknown {
+  return error instanceof Refusal ? error.with({ completed, at }) : error;
 }
 
 /** Asked again of a claim that was held. */
