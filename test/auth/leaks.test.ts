@@ -233,7 +233,7 @@ describe("rows that rules hide", () => {
     expect(alone.slice(0, 3)).toEqual(["[]", "[]", "[]"]);
     expect(JSON.parse(alone[3] as string).code).toBe("division_by_zero");
     expect(JSON.parse(alone[5] as string)).toHaveLength(1);
-    for (const hidden of ["n: 9, m: 8", "n: 2, m: 8", "n: 9, m: 1", "n: -5, m: 1"]) {
+    for (const hidden of ["n: -5, m: 1", "n: 9, m: 8", "n: 2, m: 8", "n: 9, m: 1"]) {
       await kit.root(`put jobs [${Array.from({ length: 600 }, () => `{owner: "ben", ${hidden}}`).join(", ")}]`);
       expect(await answers()).toEqual(alone);
     }
