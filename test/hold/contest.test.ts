@@ -13,7 +13,8 @@ import { ANYBODY, engineOn, type Guest, Hall, ran, START_MS, sayingOf, settled }
 
 const { FENEC_SEED: given, FENEC_ROUNDS: rounds } = process.env;
 const seed = given === undefined ? Math.floor(Math.random() * 2 ** 32) : Number(given);
-const ROUNDS = Number(rounds ?? 60);
+/** `FENEC_ROUNDS=2000` for a long run. */
+const ROUNDS = Number(rounds ?? 30);
 const STEPS = 40;
 
 const TABLES = ["jobs", "tasks"];

@@ -6,12 +6,14 @@
 import { expect, test } from "bun:test";
 import { Refusal } from "../../src/base/refusal.ts";
 import type { BatchRequest } from "../../src/engine/contract.ts";
+import { BOUNDS } from "../../src/hold/bounds.ts";
 import { Random } from "../store/random.ts";
 import { ANYBODY, engineOn, type Guest, Hall, ran, START_MS, sayingOf } from "./hall.ts";
 
 const { FENEC_SEED: given, FENEC_ROUNDS: rounds } = process.env;
 const seed = given === undefined ? Math.floor(Math.random() * 2 ** 32) : Number(given);
-const ROUNDS = Number(rounds ?? 120);
+/** `FENEC_ROUNDS=5000` for a long run. */
+const ROUNDS = Number(rounds ?? 60);
 const STEPS = 80;
 /** Steps after which a claim that took nothing is given up for another. */
 const PATIENCE = 10;
@@ -147,7 +149,15 @@ class Judge {
 }
 
 async function round(random: Random, log: string[]): Promise<number> {
-  const hall = new Hall();
+  // Bounds only say what is worked out how.
+  const bound = (most: number): number => (random.chance(0.3) ? random.below(3) : most);
+  const hall = new Hall({
+    ...BOUNDS,
+    asks: bound(BOUNDS.asks),
+    dueRows: bound(BOUNDS.dueRows),
+    writtenRows: bound(BOUNDS.writtenRows),
+    keptRows: 1 + bound(BOUNDS.keptRows),
+  });
   const judge = new Judge();
   const schema = random.pick(SCHEMAS);
   const ttl = schema.includes("@ttl");
