@@ -122,7 +122,8 @@ export class Prospect {
     const k = this.#ready?.k(env);
     let left = EXPLAINED_ROWS;
     this.#table.scan(-Infinity, (row) => {
-      if (this.#isBound && !this.#isSeen(row, env)) return true;
+      // Rows past their time are another grant's.
+      if (this.#isBound && (!this.#isSeen(row, env) || alive?.(row, env) === false)) return true;
       if (--left < 0) {
         kept.cut = true;
         return false;
