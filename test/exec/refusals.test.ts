@@ -75,3 +75,16 @@ describe("bytes have no json", () => {
     });
   }
 });
+
+test("the last id is given, and none behind it", () => {
+  const asked = people();
+  asked.ask('put people {id: 9007199254740989, name: "c"}');
+  expect(asked.ask('put people [{name: "d"}, {name: "e"}, {name: "f"}]')).toBe(400);
+  expect(asked.ask("get people where id > 9 select id")).toBe('[{"id":9007199254740989}]');
+  expect(asked.ask('put people [{name: "d"}, {name: "e"}]')).toBe('{"affected":2}');
+  expect(asked.ask('put people {name: "f"}')).toBe(400);
+  expect(asked.ask('put people {name: "f"} if absent')).toBe(400);
+  expect(asked.ask("get people where id > 9 select id order id desc limit 1")).toBe('[{"id":9007199254740991}]');
+  asked.recorded.engine.store.check();
+  asked.recorded.replayed().check();
+});

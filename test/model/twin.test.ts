@@ -12,10 +12,9 @@ import { Collection, Database, type Field } from "./database.ts";
 import { int, type NULL, readPlain, time } from "./plain.ts";
 import { ANYBODY, RecordedEngine } from "./recorded_engine.ts";
 
-setDefaultTimeout(120_000);
-
 const { FENEC_TWINS: statements = "250", FENEC_SEED: givenSeed } = process.env;
 const STATEMENTS = Number(statements);
+setDefaultTimeout(120_000 + STATEMENTS * 200);
 const ROWS = 2_000;
 const START_MS = Date.parse("2030-01-31T12:00:00Z");
 
