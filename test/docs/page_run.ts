@@ -22,7 +22,8 @@ export async function runPage(server: Server, page: string): Promise<readonly st
   return wrong;
 }
 
-function judge({ answer: shown }: Statement, answer: Answer): string | undefined {
+/** What is wrong with an answer; undefined where it is the one shown. */
+export function judge({ answer: shown }: Statement, answer: Answer): string | undefined {
   const got = `got ${answer.status} ${answer.body.slice(0, 500)}`;
   const refused = /^refused: (\d+)(?:$|, )/.exec(shown ?? "");
   if (refused !== null) return answer.status === Number(refused[1]) ? undefined : `shown ${shown}, ${got}`;
