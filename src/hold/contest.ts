@@ -7,10 +7,10 @@
  * | --------- | ------- | ------------------------- |
  * | quiet     | through its board's lane | it wants the nearest row, and none but those just shown |
  * | eager     | when its turn in time comes | on a board where all rank rows alike; it looks when all held longer have nothing |
- * | loud      | always | it has looked over all rows, and looks again when its row is gone or another is shown |
+ * | loud      | always | it has looked, or has been shown it, and keeps those behind it for when it goes to another |
  *
  * A line that is shown a row it wants becomes eager or loud, one that wants rows by distance stays quiet. Where a lane
- * gets too many rows, or lines of both kinds meet over many rows, its lines look for themselves as well.
+ * gets too many rows, or lines of both kinds meet over many rows, its lines look for themselves and are loud.
  */
 
 import type { Table } from "../store/table.ts";

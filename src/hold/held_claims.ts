@@ -16,6 +16,7 @@
  * | answered     | exactly once | |
  */
 
+import { assert } from "../base/assert.ts";
 import { Refusal } from "../base/refusal.ts";
 import type { RunningClock } from "../clock/clock.ts";
 import { ElapsedTime } from "../clock/elapsed.ts";
@@ -249,19 +250,26 @@ export class HeldClaims {
     waiter.settle(run);
   }
 
-  /** A change stands. Nothing is looked at yet. */
+  /** A change stands. Nothing is looked at yet, and what concerns nobody here costs two look-ups. */
   #noted(change: Change): void {
     if (this.#waiters.size === 0) return;
+    let concerns = this.#kept.size > 0;
+    let seen: number | undefined;
     for (const op of change) {
       const cid = "cid" in op ? op.cid : op.schema.cid;
+      if (cid !== seen) {
+        seen = cid;
+        const readers = this.#readers.get(cid);
+        for (const { line } of readers ?? []) this.#awake.add(line);
+        concerns ||= readers !== undefined || this.#boards.has(cid);
+      }
       if (op.op === "put") {
         this.#touch(cid, op.row[0] as number);
         this.#turns.wrote(cid, op.row);
       } else if (op.op === "del") this.#touch(cid, op.id);
       else this.#stirred.add(cid);
-      for (const { line } of this.#readers.get(cid) ?? []) this.#awake.add(line);
     }
-    this.#serveWritten();
+    if (concerns) this.#serveWritten();
   }
 
   #touch(cid: number, id: number): void {
@@ -371,7 +379,7 @@ export class HeldClaims {
 
   #run(line: Line, contest: Contest): void {
     const waiter = line.turn;
-    if (waiter === undefined) return;
+    assert(waiter !== undefined, "who wins has its turn");
     this.runs++;
     const run = attempt(waiter.request);
     if (tookNothing(run)) {
@@ -382,10 +390,8 @@ export class HeldClaims {
     } else {
       this.#finish(waiter, run);
       this.#tellServed();
-      if (!line.empty) {
-        // More may be ready: the turn goes on, and the next in line looks at once.
-        this.#awake.add(line);
-      }
+      // More may be ready: the turn goes on, and the next in line looks at once.
+      if (!line.empty) this.#awake.add(line);
     }
     contest.turned(line);
   }
@@ -440,8 +446,6 @@ export class HeldClaims {
     for (const waiter of waiters) {
       if (waiter.answered) continue;
       this.runs++;
-      // Whoever came before and has something to take by now takes it first.
-      this.#drain();
       const since: Instant = { now: this.#wheel.now };
       const run = attempt(waiter.request);
       if (!tookNothing(run)) {

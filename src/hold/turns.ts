@@ -96,7 +96,8 @@ export class Turns {
       // No turn up to now is left to tell of: what came due was told, and what was written past was seen.
       if (group.armed === null || group.armed.atMs > now) group.sinceMs = Math.max(now, group.sinceMs);
       const moment = group.momentOf(row[group.turn.slot]);
-      if (moment === undefined || moment <= now) continue;
+      // After an alter that nobody here knows of yet the slot may hold anything.
+      if (moment === undefined || !(moment > now)) continue;
       if (group.armed === null || moment < group.armed.atMs) this.#armAt(group, moment);
     }
   }

@@ -100,6 +100,18 @@ test("its collection is altered: held on where the claim still fits, answered wh
   expect(once(kept)?.said).toBe('[{"id":1}]');
 });
 
+test("a row of another shape is written in the turn of the alter", async () => {
+  const hall = await queue();
+  const guest = hall.hold(CLAIM);
+  await hall.together(
+    "alter collection jobs drop field kind",
+    'put jobs [{owner: "2026", run_at: now() + 20}, {owner: "nobody", n: 9, run_at: now() + 10}]',
+  );
+  expect(guest.said).toBeUndefined();
+  await hall.advance(10);
+  expect(once(guest)?.said).toBe('[{"id":2}]');
+});
+
 test("the collection an inner read reads is dropped", async () => {
   const hall = await queue();
   await hall.run("create collection picks (job int)");

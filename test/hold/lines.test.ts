@@ -259,6 +259,21 @@ describe("a batch", () => {
   });
 });
 
+test("a write to a collection nobody waits for puts nothing off", async () => {
+  const hall = await queue();
+  await hall.run("create collection others (n int)");
+  hall.hold(CLAIM, ["w"]);
+  let gathered = 0;
+  hall.engine.gather = () => {
+    gathered++;
+    return () => {};
+  };
+  await hall.run("put others {n: 1}");
+  expect([gathered, hall.held.looks]).toEqual([0, 0]);
+  await hall.run("put jobs {run_at: now() + 1000}");
+  expect([gathered, hall.held.looks]).toEqual([1, 0]);
+});
+
 test("writes while nobody waits are not looked at", async () => {
   const hall = await queue();
   for (let put = 0; put < 100; put++) hall.engine.query("put jobs {run_at: now()}", [], ANYBODY);
