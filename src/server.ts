@@ -18,6 +18,7 @@ import { KeyError } from "./auth/keys.ts";
 import { mintToken } from "./auth/mint.ts";
 import { type KeySources, type OpenedGate, openGate, openKeys } from "./auth/open_gate.ts";
 import { type Policy, PolicyError } from "./auth/policy.ts";
+import { AssertionFailure } from "./base/assert.ts";
 import { HEADER_BYTES } from "./base/limits.ts";
 import { type Clock, TestClock, WallClock } from "./clock/clock.ts";
 import { Database } from "./engine/database.ts";
@@ -66,7 +67,10 @@ async function openDatabase(flags: Flags, clock: Clock, service: Service): Promi
       done = share;
     },
     onSnapshot: (taken) => log.info("snapshot", { file: taken.name, bytes: taken.bytes, ms: Math.round(taken.tookMs) }),
-    onSnapshotFailed: (why) => log.error("a snapshot could not be written", { why: String(why) }),
+    onSnapshotFailed: (why) => {
+      if (why instanceof AssertionFailure) broke(why);
+      log.error("a snapshot could not be written", { why: String(why) });
+    },
   });
   for (const { file, found } of database.passedOver) log.warn("a snapshot was passed over", { file, why: found });
   const tornTail = database.log?.tornTail ?? null;

@@ -13,7 +13,7 @@
  * | stopped | | |
  */
 
-import { assert } from "../base/assert.ts";
+import { AssertionFailure, assert } from "../base/assert.ts";
 import { ByteWriter } from "../base/bytes.ts";
 import { CHECKPOINT_LOG_BYTES, CHECKPOINT_MS } from "../base/limits.ts";
 import { Refusal } from "../base/refusal.ts";
@@ -68,7 +68,7 @@ export interface CheckpointOptions {
   /** Rows walked in one turn. */
   readonly sliceRows?: number;
   readonly onTaken?: (taken: Taken) => void;
-  /** A snapshot that could not be written: the log goes on, and it is tried again. */
+  /** A snapshot that could not be written: the log goes on, and it is tried again. Or an assertion that broke. */
   readonly onFailed?: (why: unknown) => void;
 }
 
@@ -139,7 +139,7 @@ export class Checkpoint {
 
   /**
    * Writes a snapshot of a moment not before this call. Resolves when it stands and what it replaces is gone; rejects
-   * with a Refusal (`disk_full`, `disk_failed`) after `onFailed` was told what went wrong.
+   * with a Refusal (`disk_full`, `disk_failed`), or a broken assertion, after `onFailed` was told what went wrong.
    */
   take(): Promise<void> {
     if (this.#writing === null) {
@@ -187,7 +187,7 @@ export class Checkpoint {
     } catch (error) {
       this.#failedMs = this.#wall.now();
       this.#onFailed(error);
-      throw error instanceof Refusal ? error : refusalOf(error);
+      throw error instanceof Refusal || error instanceof AssertionFailure ? error : refusalOf(error);
     }
   }
 

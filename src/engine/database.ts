@@ -41,7 +41,7 @@ export interface DirectoryOptions extends DatabaseOptions {
   /** How far it is, from 0 to 1. */
   readonly onProgress?: (share: number) => void;
   readonly onSnapshot?: (taken: Taken) => void;
-  /** A snapshot that could not be written: the log goes on, and it is tried again. */
+  /** A snapshot that could not be written: the log goes on, and it is tried again. Or an assertion that broke. */
   readonly onSnapshotFailed?: (why: unknown) => void;
 }
 

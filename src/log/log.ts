@@ -29,6 +29,7 @@ import { encodeFrame, FRAME_HEAD_BYTES, type Frame, UNKNOWN_BEHIND } from "./fra
 import { Marks } from "./marks.ts";
 import { Reserve } from "./reserve.ts";
 import { type LogScan, scanInSteps } from "./scan.ts";
+import { SEAL_BYTES } from "./seal.ts";
 import { SEGMENT_HEAD_BYTES, type SegmentHead, segmentName } from "./segment.ts";
 import { SegmentReader } from "./segment_reader.ts";
 import { Tail } from "./tail.ts";
@@ -572,13 +573,30 @@ export class Log {
     });
   }
 
+  /** Also on a full disk: what it takes of the reserve the next frame takes over. */
   #seal(): void {
-    if (this.#full !== null || this.#segment.last < this.#segment.head.first) return;
+    if (this.#segment.last < this.#segment.head.first) return;
+    for (;;) {
+      try {
+        this.#tail.seal(this.#durable);
+        return;
+      } catch (error) {
+        if (!saysFull(error)) {
+          this.#fail("a write", error);
+          return;
+        }
+      }
+      this.#cut();
+      if (this.#failure !== null || !this.#giveUpReserve()) return;
+    }
+  }
+
+  #giveUpReserve(): boolean {
     try {
-      this.#tail.seal(this.#durable);
+      return this.#reserve.give(SEAL_BYTES);
     } catch (error) {
-      if (!saysFull(error)) this.#fail("a write", error);
-      else this.#cut();
+      this.#fail("cutting the reserve", error);
+      return false;
     }
   }
 

@@ -114,3 +114,15 @@ test("a seal that a power loss leaves in front of later frames of one moment is 
   }
   expect(lost).toBeGreaterThan(50);
 });
+
+test("a full disk has room for a seal in the log's reserve", async () => {
+  const wall = new Timers();
+  const { disk, log } = openLog(new SimDisk(), { wall, reserveBytes: 64 * 1024 });
+  await put(log, "one");
+  disk.capacityBytes = [...disk.files().values()].reduce((sum, bytes) => sum + bytes.length, 0);
+  expect(() => log.append(new Uint8Array(100), 2, 0, false)).toThrow("the disk is full");
+  await log.close();
+  const files = disk.files();
+  expect(files.get(FIRST)!.length).toBe(SEGMENT_HEAD_BYTES + FRAME_HEAD_BYTES + 3 + SEAL_BYTES);
+  expect(framesOrDamage(flipped(files, (SEGMENT_HEAD_BYTES + 41) * 8))).toBe(SEGMENT_HEAD_BYTES);
+});

@@ -42,7 +42,7 @@ interface Sent {
   readonly taken: (body: unknown) => void;
   /** Changes that a 200 says were made, and the tag stands in. */
   readonly wrote: (body: unknown) => number;
-  /** Whether this answer is kept under the request's key: a claim that took nothing runs anew. */
+  /** Whether this answer is kept under the request's key: what wrote nothing runs anew. */
   readonly isKept: (body: unknown) => boolean;
 }
 
@@ -56,6 +56,7 @@ export class Client {
   busy = false;
   readonly #world: World;
   #count = 0;
+  #lastPut = "";
   #jobs: Job[] = [];
   /** Under a key, and never answered: it is sent again. */
   #open: Sent | null = null;
@@ -163,6 +164,7 @@ export class Client {
     if (dice < 0.7) return this.#settle(tag);
     if (dice < 0.78) return this.#transfer(tag);
     if (dice < 0.84) return this.#brokenBatch(tag);
+    if (dice < 0.88) return this.#cancel(tag);
     if (dice < 0.92) return this.#reads(tag);
     if (dice < 0.96) return this.#define(tag);
     if (dice < 0.98) return this.#query("compact", tag, "compact", []);
@@ -220,12 +222,21 @@ export class Client {
   }
 
   #put(tag: string): Sent {
+    this.#lastPut = tag;
     const { k, payload, run_at, gone } = this.#row(tag);
     const query = "put jobs {k: $1, payload: $2, run_at: $3, attempts: 0, gone: $4}";
     return this.#query("put", tag, query, [k, payload, run_at, gone], {
       key: this.#key(tag),
       taken: (body) => expect(body).toEqual({ affected: 1 }),
       wrote: () => 1,
+    });
+  }
+
+  /** Takes back what it put last: often the newest row there is, whose id must not be given again. */
+  #cancel(tag: string): Sent {
+    return this.#query("cancel", tag, "del jobs where k = $1", [this.#lastPut], {
+      key: this.#key(tag),
+      isKept: (body) => (body as { affected: number }).affected > 0,
     });
   }
 

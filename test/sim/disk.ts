@@ -3,8 +3,11 @@
  * after a power loss has kept of what was not synced whatever it liked, sector by sector.
  *
  * What a power loss may do here: of each file, every sector written since its last sync is the new or the old one, and
- * its size lies between the two; of the directory, the first so many creations, renames and removals since its last sync
- * were made (a journal keeps their order).
+ * its size lies between the two; of the directory, of the creations, renames and removals since its last sync the first so
+ * many were made, or any of them.
+ *
+ * What a failed sync does: it forgets that these sectors were to be written. They read as they were written, and a later
+ * sync succeeds without them.
  */
 
 import type { Disk, DiskFile } from "../../src/log/disk.ts";
@@ -33,6 +36,8 @@ class Contents {
   synced: Buffer;
   /** First byte of each sector written since. */
   readonly dirty = new Set<number>();
+  /** Of each sector that a failed sync forgot, and nobody has written since. */
+  readonly forgotten = new Set<number>();
 
   constructor(bytes: Buffer) {
     this.bytes = Buffer.from(bytes);
@@ -72,10 +77,23 @@ class Contents {
 
   /** What is on disk from now on: the contents as they were when the sync began. */
   settle(as: Buffer, dirty: readonly number[]): void {
+    for (const sector of this.forgotten) {
+      if (sector >= as.length) continue;
+      as.fill(0, sector, sector + SECTOR_BYTES);
+      as.set(this.synced.subarray(sector, Math.min(sector + SECTOR_BYTES, as.length)), sector);
+    }
     this.synced = as;
     for (const sector of dirty) {
       const now = this.view().subarray(sector, sector + SECTOR_BYTES);
       if (now.equals(as.subarray(sector, sector + SECTOR_BYTES))) this.dirty.delete(sector);
+    }
+  }
+
+  /** A sync of these failed. */
+  forget(dirty: readonly number[]): void {
+    for (const sector of dirty) {
+      this.dirty.delete(sector);
+      this.forgotten.add(sector);
     }
   }
 
@@ -94,7 +112,10 @@ class Contents {
   }
 
   #touch(from: number, to: number): void {
-    for (let at = Math.floor(from / SECTOR_BYTES) * SECTOR_BYTES; at < to; at += SECTOR_BYTES) this.dirty.add(at);
+    for (let at = Math.floor(from / SECTOR_BYTES) * SECTOR_BYTES; at < to; at += SECTOR_BYTES) {
+      this.dirty.add(at);
+      this.forgotten.delete(at);
+    }
   }
 }
 
@@ -149,8 +170,10 @@ export class SimDisk implements Disk {
   /** What is left when the power goes. */
   afterPowerLoss(random: Random): Map<string, Buffer> {
     const entries = new Map(this.#entries);
+    const inOrder = random.chance(0.5);
     const made = random.below(this.#journal.length + 1);
-    for (const step of this.#journal.slice(0, made)) step(entries);
+    const steps = inOrder ? this.#journal.slice(0, made) : this.#journal.filter(() => random.chance(0.5));
+    for (const step of steps) step(entries);
     return new Map([...entries].map(([name, contents]) => [name, contents.afterPowerLoss(random)]));
   }
 
@@ -263,7 +286,7 @@ export class SimDisk implements Disk {
 
   syncFile(name: string, contents: Contents): void {
     this.#step("sync", name);
-    if (this.failsSync?.test(name)) throw new DiskError("EIO", `fdatasync ${name}`);
+    this.#mayFail(name, contents, [...contents.dirty]);
     contents.settle(contents.copy(), [...contents.dirty]);
     this.syncs++;
   }
@@ -275,7 +298,7 @@ export class SimDisk implements Disk {
     this.later(() => {
       try {
         this.#step("sync", name);
-        if (this.failsSync?.test(name)) throw new DiskError("EIO", `fdatasync ${name}`);
+        this.#mayFail(name, contents, dirty);
       } catch (error) {
         if (!(error instanceof PoweredOff)) done(error as Error);
         return;
@@ -284,6 +307,12 @@ export class SimDisk implements Disk {
       this.syncs++;
       done(null);
     });
+  }
+
+  #mayFail(name: string, contents: Contents, dirty: readonly number[]): void {
+    if (this.failsSync?.test(name) !== true) return;
+    contents.forget(dirty);
+    throw new DiskError("EIO", `fdatasync ${name}`);
   }
 
   later(run: () => void): void {

@@ -6,6 +6,7 @@
  */
 
 import { expect } from "bun:test";
+import { AssertionFailure } from "../../src/base/assert.ts";
 import { ByteWriter } from "../../src/base/bytes.ts";
 import { Damage } from "../../src/log/damage.ts";
 import { snapshotNames } from "../../src/log/snapshot.ts";
@@ -61,6 +62,9 @@ class Life {
       snapshotBytes: random.pick([1_000, 5_000, 1_000_000]),
       snapshotMs: random.pick([10_000, 900_000]),
       sliceRows: random.pick([1, 3, 10, 1_000]),
+      onSnapshotFailed: (why) => {
+        if (why instanceof AssertionFailure) this.#failures.push(why);
+      },
     };
     this.#world = {
       random,
