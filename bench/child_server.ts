@@ -41,8 +41,9 @@ export async function startServer(options: ChildOptions = {}): Promise<ChildServ
       options.sync ?? "always",
       ...(options.args ?? []),
     ],
-    { stdout: "pipe", stderr: "inherit", cwd: options.cwd ?? scratch.path, env: environment() },
+    { stdout: "pipe", stderr: "pipe", cwd: options.cwd ?? scratch.path, env: environment() },
   );
+  void passOn(child.stderr);
   const line = await firstLine(child.stdout);
   const port = Number(/:(\d+),/.exec(line)?.[1]);
   if (!Number.isSafeInteger(port)) throw new Error(`the server did not start: ${line}`);
@@ -76,4 +77,15 @@ async function firstLine(stream: ReadableStream<Uint8Array>): Promise<string> {
   }
   reader.releaseLock();
   return text.split("\n", 1)[0] ?? "";
+}
+
+/** What it complains of, without what it merely tells. */
+async function passOn(stream: ReadableStream<Uint8Array>): Promise<void> {
+  const decoder = new TextDecoder();
+  let text = "";
+  for await (const chunk of stream) {
+    const lines = (text + decoder.decode(chunk, { stream: true })).split("\n");
+    text = lines.pop() ?? "";
+    for (const line of lines) if (!line.includes(" info ")) process.stderr.write(`${line}\n`);
+  }
 }

@@ -68,11 +68,24 @@ export interface Percentiles {
 export const CLAIM =
   "set jobs {owner: $1, run_at: now() + 30000, attempts: attempts + 1} where run_at <= now() order run_at limit $2 returning id, payload";
 export const READ_PAGE = "get jobs select id, payload where run_at <= now() order run_at limit $1";
-export const TAKE_PAGE =
-  "set jobs {owner: $1, run_at: now() + 30000, attempts: attempts + 1} where id in $2 and run_at <= now()";
-export const READ_BACK = "get jobs select id where id in $2 and owner = $1";
 export const ACK = "del jobs where id = $1 and owner = $2 require 1";
-const ACK_LIST = "del jobs where id in $1 and owner = $2 require ";
+
+/** Statements over some ids, the first of them `$2`; `$1` is the owner. */
+export const takePage = statementsOf(
+  (ids) =>
+    `set jobs {owner: $1, run_at: now() + 30000, attempts: attempts + 1} where id in [${ids}] and run_at <= now()`,
+);
+export const readBack = statementsOf((ids) => `get jobs select id where id in [${ids}] and owner = $1`);
+export const ackList = statementsOf((ids, count) => `del jobs where id in [${ids}] and owner = $1 require ${count}`);
+
+/** A text for each number of ids, each made once. */
+function statementsOf(text: (ids: string, count: number) => string): (count: number) => string {
+  const texts: string[] = [];
+  return (count) => {
+    texts[count] ??= text(Array.from({ length: count }, (_, at) => `$${at + 2}`).join(", "), count);
+    return texts[count];
+  };
+}
 
 /** What every client of one drain counts together. */
 class Ledger {
@@ -158,9 +171,11 @@ class Client {
         this.#took(ids, 0);
         return;
       }
-      const params = `"${this.#owner}",[${ids.join(",")}]`;
-      this.#ask("/query", queryText(TAKE_PAGE, params), () => {
-        this.#ask("/query", queryText(READ_BACK, params), (wonBody) => this.#took(idsIn(wonBody), ids.length));
+      const params = `"${this.#owner}",${ids.join(",")}`;
+      this.#ask("/query", queryText(takePage(ids.length), params), () => {
+        this.#ask("/query", queryText(readBack(ids.length), params), (wonBody) =>
+          this.#took(idsIn(wonBody), ids.length),
+        );
       });
     });
   }
@@ -189,7 +204,7 @@ class Client {
       this.start();
     };
     if (this.#options.ack === "list") {
-      const body = queryText(`${ACK_LIST}${ids.length}`, `[${ids.join(",")}],"${owner}"`);
+      const body = queryText(ackList(ids.length), `"${owner}",${ids.join(",")}`);
       this.#ask("/query", body, (answer) => acked(answer, `{"affected":${ids.length}}`));
       return;
     }
