@@ -69,6 +69,11 @@ export class WallClock implements RunningClock {
   }
 
   now(): number {
+    return Math.floor(this.#exact());
+  }
+
+  /** Milliseconds with their fraction. */
+  #exact(): number {
     // In this order: a pause between the two readings must not look like the system's clock running ahead.
     const wall = this.#source.wall();
     const monotonic = this.#source.monotonic();
@@ -87,7 +92,7 @@ export class WallClock implements RunningClock {
       this.#behindMs = 0;
     }
     this.#monotonic = monotonic;
-    return Math.floor(monotonic + this.#offset);
+    return monotonic + this.#offset;
   }
 
   elapsed(): number {
@@ -96,12 +101,13 @@ export class WallClock implements RunningClock {
 
   at(atMs: number, run: () => void): Scheduled {
     let timer: ReturnType<typeof setTimeout>;
+    // With the fraction: counted from the whole millisecond before, a call is late by half of one on the average.
     const look = (): void => {
-      const leftMs = atMs - this.now();
+      const leftMs = atMs - this.#exact();
       if (leftMs <= 0) run();
       else timer = setTimeout(look, Math.min(leftMs, LOOK_MS));
     };
-    timer = setTimeout(look, Math.min(Math.max(0, atMs - this.now()), LOOK_MS));
+    timer = setTimeout(look, Math.min(Math.max(0, atMs - this.#exact()), LOOK_MS));
     return { cancel: () => clearTimeout(timer) };
   }
 
