@@ -10,6 +10,7 @@ import { orderShape } from "./bound_text.ts";
 import type { Env } from "./env.ts";
 import type { Compiled, ExpressionCompiler } from "./expression.ts";
 import { distanceFrom } from "./filter.ts";
+import { Firsts, INSERTED_ITEMS } from "./firsts.ts";
 
 export interface OrderPart {
   readonly compiled: Compiled;
@@ -28,6 +29,11 @@ export type Walk =
       readonly slot: number;
       readonly point: (env: Env) => Point | null;
     };
+
+interface Keyed {
+  readonly row: Row;
+  readonly keys: readonly Value[];
+}
 
 export class Order {
   readonly parts: readonly OrderPart[];
@@ -58,28 +64,50 @@ export class Order {
    * Expression keys are worked out once a row.
    */
   sorted(rows: readonly Row[], most: number, env: Env): Row[] {
-    if (this.parts.length === 0) {
-      const byId = rows.slice().sort((a, b) => (a[0] as number) - (b[0] as number));
-      return most < byId.length ? byId.slice(0, most) : byId;
+    if (most < rows.length && most > 0 && most <= INSERTED_ITEMS) {
+      const page = this.page(most, env);
+      for (const row of rows) page.add(row);
+      return page.rows();
     }
-    const [only] = this.parts;
-    if (this.parts.length === 1 && only !== undefined && only.cells !== null && only.compiled.field !== null) {
-      const slot = only.compiled.field.slot;
-      const cells = only.cells;
-      const sign = only.desc ? -1 : 1;
-      return firstRows(
-        rows,
-        most,
-        (a, b) => sign * cells(a[slot] as Cell, b[slot] as Cell) || (a[0] as number) - (b[0] as number),
-      );
+    const plain = this.#plainOrder();
+    const all =
+      plain === undefined
+        ? rows
+            .map((row): Keyed => ({ row, keys: this.keysOf(row, env) }))
+            .sort((a, b) => this.#compareKeyed(a, b))
+            .map(({ row }) => row)
+        : rows.slice().sort(plain);
+    return most < all.length ? all.slice(0, most) : all;
+  }
+
+  /** Takes rows one by one and keeps the first of them, 1 to INSERTED_ITEMS. */
+  page(most: number, env: Env): { add(row: Row): void; rows(): Row[] } {
+    const plain = this.#plainOrder();
+    if (plain !== undefined) {
+      const firsts = new Firsts(most, plain);
+      return { add: (row) => firsts.add(row), rows: () => firsts.items };
     }
-    const keyed = rows.map((row) => ({ row, keys: this.keysOf(row, env) }));
-    const page = firstRows(
-      keyed,
-      most,
-      (a, b) => this.compareKeys(a.keys, b.keys) || (a.row[0] as number) - (b.row[0] as number),
-    );
-    return page.map((entry) => entry.row);
+    const firsts = new Firsts<Keyed>(most, (a, b) => this.#compareKeyed(a, b));
+    return {
+      add: (row) => firsts.add({ row, keys: this.keysOf(row, env) }),
+      rows: () => firsts.items.map(({ row }) => row),
+    };
+  }
+
+  /** How rows compare by their cells alone; undefined where keys have to be worked out. */
+  #plainOrder(): ((a: Row, b: Row) => number) | undefined {
+    const [only, more] = this.parts;
+    if (only === undefined) return (a, b) => (a[0] as number) - (b[0] as number);
+    const { cells, desc } = only;
+    const field = only.compiled.field;
+    if (more !== undefined || cells === null || field === null) return undefined;
+    const { slot } = field;
+    const sign = desc ? -1 : 1;
+    return (a, b) => sign * cells(a[slot] as Cell, b[slot] as Cell) || (a[0] as number) - (b[0] as number);
+  }
+
+  #compareKeyed(a: Keyed, b: Keyed): number {
+    return this.compareKeys(a.keys, b.keys) || (a.row[0] as number) - (b.row[0] as number);
   }
 
   /** Whether `a` comes before `b`: less than 0. Equal rows come by id. */
@@ -92,37 +120,13 @@ export class Order {
   }
 
   compareKeys(a: readonly Value[], b: readonly Value[]): number {
-    for (const [at, part] of this.parts.entries()) {
+    const { parts } = this;
+    for (let at = 0; at < parts.length; at++) {
       const order = compareValues(a[at] as Value, b[at] as Value);
-      if (order !== 0) return part.desc ? -order : order;
+      if (order !== 0) return (parts[at] as OrderPart).desc ? -order : order;
     }
     return 0;
   }
-}
-
-/** A page kept by insertion while it is small; a whole sort where it is not. */
-const INSERTION_PAGE = 256;
-
-function firstRows<T>(items: readonly T[], most: number, compare: (a: T, b: T) => number): T[] {
-  if (most >= items.length || most > INSERTION_PAGE) {
-    const all = items.slice().sort(compare);
-    return most < all.length ? all.slice(0, most) : all;
-  }
-  const page: T[] = [];
-  if (most === 0) return page;
-  for (const item of items) {
-    if (page.length === most && compare(item, page[most - 1] as T) >= 0) continue;
-    let low = 0;
-    let high = page.length;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (compare(page[middle] as T, item) <= 0) low = middle + 1;
-      else high = middle;
-    }
-    page.splice(low, 0, item);
-    if (page.length > most) page.pop();
-  }
-  return page;
 }
 
 function walkOf(

@@ -28,6 +28,7 @@ import {
 import type { Env } from "./env.ts";
 import type { ExpressionCompiler, Test } from "./expression.ts";
 import { attempt, Filter, keyNow } from "./filter.ts";
+import { INSERTED_ITEMS } from "./firsts.ts";
 import { NO_KEY } from "./key.ts";
 import { Order } from "./order.ts";
 
@@ -184,6 +185,10 @@ export class Pick {
   }
 
   #gather(access: Access, most: number, env: Env): Picked {
+    // Where rules bind, which refusal comes is told by all rows that match.
+    if (most <= INSERTED_ITEMS && access.count > INSERTED_ITEMS && !this.filter.isBound) {
+      return this.#gatherPage(access, most, env);
+    }
     const rows: Row[] = [];
     const refused = new Refused();
     this.#visit(access, env, refused, (row) => {
@@ -193,6 +198,18 @@ export class Pick {
     const page = this.#sorted(rows, refused, most, env);
     const sorted = rows.length > 1 ? ", put in order" : "";
     return { rows: page, how: () => accessWords(access, this.table) + sorted };
+  }
+
+  #gatherPage(access: Access, most: number, env: Env): Picked {
+    const page = this.order.page(most, env);
+    let matched = 0;
+    this.#visit(access, env, new Refused(), (row) => {
+      matched++;
+      page.add(row);
+      return true;
+    });
+    const sorted = matched > 1 ? ", put in order" : "";
+    return { rows: page.rows(), how: () => accessWords(access, this.table) + sorted };
   }
 
   #sorted(rows: Row[], refused: Refused, most: number, env: Env): Row[] {
