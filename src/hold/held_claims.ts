@@ -79,6 +79,8 @@ export class HeldClaims {
   #soon = false;
   /** Lets syncs begin again. */
   #gathered: (() => void) | null = null;
+  /** Claims that came meanwhile. */
+  #behind: PromiseWithResolvers<void> | null = null;
   /** On the scale of `performance.now()`: when what the drain is to serve was there. */
   #causeMs = Number.POSITIVE_INFINITY;
 
@@ -113,6 +115,16 @@ export class HeldClaims {
   ): BatchOutcome | Promise<BatchOutcome> {
     const run = (): BatchOutcome => this.#engine.batch(requests, context);
     return this.#hold(requests, run, context, waitMs, gone) as BatchOutcome | Promise<BatchOutcome>;
+  }
+
+  /**
+   * Undefined when nobody held has anything to take by now; else resolves once they have been served. A claim that is sent
+   * meanwhile waits for that, so as not to overtake those who wait.
+   */
+  ahead(): Promise<void> | undefined {
+    if (!this.#pending) return undefined;
+    this.#behind ??= Promise.withResolvers<void>();
+    return this.#behind.promise;
   }
 
   /** Answers all that is held with what it last found; nothing is held from then on. */
@@ -357,6 +369,8 @@ export class HeldClaims {
     this.#causeMs = Number.POSITIVE_INFINITY;
     this.#gathered?.();
     this.#gathered = null;
+    this.#behind?.resolve();
+    this.#behind = null;
   }
 
   /** Hands the contest what was written and came due since the last round. */

@@ -27,6 +27,8 @@ export async function answerQuery(service: Service, request: Request): Promise<R
     const sentTag = request.headers.get("if-none-match");
     if (sentTag !== null) return await answerTagged(service, request, data, statement, context, sentTag, startMs);
 
+    const ahead = data.hold?.ahead();
+    if (ahead !== undefined && takes(text)) await ahead;
     let outcome: Outcome;
     if (holdMs > 0 && data.hold !== null) {
       const held = data.hold.query(statement, context, holdMs, request.signal);
@@ -108,6 +110,8 @@ export async function answerBatch(service: Service, request: Request): Promise<R
       startMs = performance.now();
     }
     const context = contextOf(request, who, body);
+    const ahead = data.hold?.ahead();
+    if (ahead !== undefined && requests.some((each) => takes(each.text))) await ahead;
     let outcome: BatchOutcome;
     if (holdMs > 0 && data.hold !== null) {
       const held = data.hold.batch(requests, context, holdMs, request.signal);
@@ -154,4 +158,9 @@ export function waits(data: Data, request: Request): number | Promise<number> {
 /** As what a statement that was refused is counted; one that was run says so itself. */
 export function kindOf(text: string): StatementKind {
   return /^[\s;]*(get|select|explain|collections|describe)\b/i.test(text) ? "read" : "write";
+}
+
+/** A statement that may take what others wait for. */
+function takes(text: string): boolean {
+  return /^[\s;]*(set|update|del|delete)\b/i.test(text);
 }

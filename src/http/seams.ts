@@ -38,6 +38,11 @@ export interface Hold {
     waitMs: number,
     gone: AbortSignal,
   ): BatchOutcome | Promise<BatchOutcome>;
+  /**
+   * Undefined when nobody held has anything to take by now; else resolves once they have been served: a claim that is sent
+   * meanwhile is to wait for that.
+   */
+  ahead(): Promise<void> | undefined;
   /** Answers all that is held with what it last found; nothing is held from then on. */
   release(): void;
   readonly held: number;

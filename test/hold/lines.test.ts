@@ -123,6 +123,19 @@ describe("one line", () => {
   });
 });
 
+test("a claim sent in the turn of the put can tell that others are ahead of it", async () => {
+  const hall = await queue();
+  const held = hall.hold(CLAIM, ["held"]);
+  expect(hall.held.ahead()).toBeUndefined();
+  hall.engine.query("put jobs {run_at: now()}", [], ANYBODY);
+  const ahead = hall.held.ahead();
+  expect([ahead === undefined, held.answers]).toEqual([false, 0]);
+  await ahead;
+  expect(hall.engine.query(CLAIM, ["late"], ANYBODY).body).toBe("[]");
+  await settled();
+  expect([idsIn(held.said), hall.held.ahead()]).toEqual([[1], undefined]);
+});
+
 describe("many lines", () => {
   test("two hundred in twenty lines that would all take it: served as they came", async () => {
     const hall = await queue();

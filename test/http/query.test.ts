@@ -293,6 +293,7 @@ describe("holding", () => {
     batch(): never {
       throw new Refusal("not_holdable", "no");
     }
+    ahead(): undefined {}
     release(): void {}
   }
 
