@@ -26,6 +26,8 @@ export interface Address {
 interface Flag<T> {
   /** What stands for the value in the help; null for one that is on by being there. */
   readonly takes: string | null;
+  /** What it says when it stands without a value; null where it must have one. */
+  readonly alone: string | null;
   readonly fallback: T;
   readonly help: string;
   /** Throws the words of what it takes. */
@@ -63,7 +65,13 @@ const FLAGS = {
   "reserve-bytes": flag("<bytes>", LOG_RESERVE_BYTES, "kept back for the deletes of a full disk", bytes),
   "read-only": on("takes no writes"),
   insecure: on("lets it listen beyond this machine without asking for a token"),
-  cors: optional("<origin>", null as string | null, "lets pages of this origin read answers; bare: of any", origin),
+  cors: {
+    takes: "<origin>",
+    alone: "*",
+    fallback: null as string | null,
+    help: "lets pages of this origin read answers; bare: of any",
+    read: origin,
+  },
   "max-connections": flag("<n>", CONNECTIONS, "requests answered at once, held ones included; 0: no bound", count),
   "max-streams": flag("<n>", 64, "change streams open at once", count),
   keepalive: flag("<seconds>", 20, "between two comments on a quiet change stream", seconds),
@@ -91,12 +99,24 @@ const FLAGS = {
 /** Flags whose part of the server is not there yet: each is taken off the list by what brings it. */
 const NOT_AVAILABLE: ReadonlySet<FlagName> = new Set(["cdc", "replica-of", "replication-token"]);
 
-type FlagName = keyof typeof FLAGS;
+/** What others call them, for the hint. */
+const ELSEWHERE: ReadonlyMap<string, FlagName> = new Map([
+  ["port", "listen"],
+  ["host", "listen"],
+  ["bind", "listen"],
+  ["dir", "data"],
+  ["data-dir", "data"],
+]);
+
+export type FlagName = keyof typeof FLAGS;
 
 export type Flags = { readonly [name in FlagName]: (typeof FLAGS)[name]["fallback"] };
 
+/** How a flag was given, for words about it: `--policy`, `FENEC_POLICY`; `PORT` may stand for `--listen`. */
+export type Named = (name: FlagName) => string;
+
 export type Command =
-  | { readonly kind: "run"; readonly flags: Flags }
+  | { readonly kind: "run"; readonly flags: Flags; readonly named: Named }
   | { readonly kind: "help" }
   | { readonly kind: "version" };
 
@@ -110,38 +130,39 @@ export function readCommand(words: readonly string[], env: Readonly<Record<strin
     const equals = word.indexOf("=");
     const name = knownName(equals === -1 ? word : word.slice(0, equals));
     if (sent.has(name)) throw new UsageError(`--${name} is given twice`);
+    const { alone, takes } = FLAGS[name];
     if (equals !== -1) sent.set(name, word.slice(equals + 1));
     else if (takesNextWord(name, words[at + 1])) sent.set(name, words[++at] ?? "");
-    else if (isBare(name)) sent.set(name, "");
-    else throw new UsageError(`--${name} takes ${FLAGS[name].takes}`);
+    else if (alone !== null) sent.set(name, alone);
+    else throw new UsageError(`--${name} takes ${takes}`);
   }
   const values = new Map<FlagName, unknown>();
+  const given = new Map<FlagName, string>();
   for (const name of names()) {
-    const variable = variableOf(name);
-    const fromCommand = sent.get(name);
-    const asked = fromCommand ?? nonEmpty(env[variable]) ?? portOf(name, env);
-    if (asked === undefined) {
-      values.set(name, FLAGS[name].fallback);
-      continue;
+    const asked = askedOf(name, sent.get(name), env);
+    values.set(name, asked === undefined ? FLAGS[name].fallback : readAsked(asked));
+    if (asked === undefined) continue;
+    given.set(name, asked.by);
+    if (NOT_AVAILABLE.has(name) && values.get(name) !== FLAGS[name].fallback) {
+      throw new UsageError(`${asked.by} is not available yet`);
     }
-    if (NOT_AVAILABLE.has(name)) throw new UsageError(`--${name} is not available yet`);
-    values.set(name, readValue(name, asked, fromCommand === undefined ? variable : `--${name}`));
   }
   const flags = Object.fromEntries(values) as Flags;
-  refuseCombinations(flags, sent.has("data") || nonEmpty(env[variableOf("data")]) !== undefined);
-  return { kind: "run", flags };
+  const named: Named = (name) => given.get(name) ?? `--${name}`;
+  refuseCombinations(flags, named, given.has("data"));
+  return { kind: "run", flags, named };
 }
 
-function refuseCombinations(flags: Flags, dataIsNamed: boolean): void {
+function refuseCombinations(flags: Flags, named: Named, dataIsNamed: boolean): void {
   if (flags["in-memory"] && dataIsNamed)
-    throw new UsageError("--in-memory keeps no data, so --data does not go with it");
+    throw new UsageError(`${named("in-memory")} keeps no data, so ${named("data")} does not go with it`);
   const { hostname } = flags.listen;
   const asks = [flags.token, flags["jwt-secret"], flags["jwt-secret-file"], flags["jwt-keys"]].some(
     (way) => way !== null,
   );
   if (!isLoopback(hostname) && !asks && !flags.insecure) {
     throw new UsageError(
-      `--listen ${hostname} lets other machines in, and nobody is asked for a token: set --token or --jwt-secret-file, or --insecure`,
+      `${named("listen")} ${hostname} lets other machines in, and nobody is asked for a token: set --token or --jwt-secret-file, or --insecure`,
     );
   }
 }
@@ -154,7 +175,7 @@ function isLoopback(hostname: string): boolean {
 export function helpText(): string {
   const rows = names().map((name) => {
     const takes = FLAGS[name].takes;
-    const how = takes === null ? `--${name}` : isBare(name) ? `--${name}[=${takes}]` : `--${name} ${takes}`;
+    const how = takes === null ? `--${name}` : name === "cors" ? `--${name}[=${takes}]` : `--${name} ${takes}`;
     const fallback = shown(FLAGS[name].fallback);
     const end = NOT_AVAILABLE.has(name) ? " (not available yet)" : fallback === "" ? "" : ` (${fallback})`;
     return [how, `${FLAGS[name].help}${end}`] as const;
@@ -187,19 +208,13 @@ function names(): FlagName[] {
 }
 
 function knownName(word: string): FlagName {
-  if (word.startsWith("--")) {
-    const name = word.slice(2);
-    if (Object.hasOwn(FLAGS, name)) return name as FlagName;
-    const near = nearestWord(name, names());
-    const hint = near === undefined ? "--help lists them all" : `did you mean --${near}?`;
-    throw new UsageError(`there is no flag ${word}: ${hint}`);
-  }
-  throw new UsageError(`${JSON.stringify(word)} is no flag: they begin with --, and --help lists them all`);
-}
-
-/** A flag that means something without a value. */
-function isBare(name: FlagName): boolean {
-  return FLAGS[name].takes === null || name === "cors";
+  const name = word.replace(/^-+/, "");
+  if (word.startsWith("--") && Object.hasOwn(FLAGS, name)) return name as FlagName;
+  const near = ELSEWHERE.get(name) ?? nearestWord(name, names());
+  const isFlag = word.startsWith("-");
+  const hint = near === undefined || !isFlag ? "--help lists them all" : `did you mean --${near}?`;
+  if (word.startsWith("--")) throw new UsageError(`there is no flag ${word}: ${hint}`);
+  throw new UsageError(`${JSON.stringify(word)} is no flag: ${isFlag ? "" : "they begin with --, and "}${hint}`);
 }
 
 function takesNextWord(name: FlagName, next: string | undefined): boolean {
@@ -209,12 +224,33 @@ function takesNextWord(name: FlagName, next: string | undefined): boolean {
   return FLAGS[name].takes !== null && !Object.hasOwn(FLAGS, next.replace(/^--/, ""));
 }
 
-function readValue(name: FlagName, asked: string, where: string): unknown {
+interface Asked {
+  readonly text: string;
+  readonly by: string;
+  readonly read: (text: string) => unknown;
+}
+
+/** What the command line says goes first, then the flag's own variable; an empty variable says nothing. */
+function askedOf(
+  name: FlagName,
+  sent: string | undefined,
+  env: Readonly<Record<string, string | undefined>>,
+): Asked | undefined {
+  const { read } = FLAGS[name];
+  if (sent !== undefined) return { text: sent, by: `--${name}`, read };
+  const variable = variableOf(name);
+  const text = env[variable] ?? "";
+  if (text !== "") return { text, by: variable, read };
+  const { PORT: port = "" } = env;
+  return name === "listen" && port !== "" ? { text: port, by: "PORT", read: portHere } : undefined;
+}
+
+function readAsked({ text, by, read }: Asked): unknown {
   try {
-    return FLAGS[name].read(asked);
+    return read(text);
   } catch (error) {
     if (!(error instanceof WrongValue)) throw error;
-    throw new UsageError(`${where} takes ${error.message}, not ${JSON.stringify(asked)}`);
+    throw new UsageError(`${by} takes ${error.message}, not ${JSON.stringify(text)}`);
   }
 }
 
@@ -222,28 +258,14 @@ function variableOf(name: FlagName): string {
   return `FENEC_${name.toUpperCase().replaceAll("-", "_")}`;
 }
 
-function portOf(name: FlagName, env: Readonly<Record<string, string | undefined>>): string | undefined {
-  const { PORT: port } = env;
-  return name === "listen" && port !== undefined && port !== "" ? `127.0.0.1:${port}` : undefined;
-}
-
-function nonEmpty(text: string | undefined): string | undefined {
-  return text === "" ? undefined : text;
-}
-
 class WrongValue extends Error {}
 
 function flag<T>(takes: string, fallback: T, help: string, read: (text: string) => T): Flag<T> {
-  return { takes, fallback, help, read };
-}
-
-/** One whose value may be left out; `read` is given an empty text then. */
-function optional<T>(takes: string, fallback: T, help: string, read: (text: string) => T): Flag<T> {
-  return { takes, fallback, help, read };
+  return { takes, alone: null, fallback, help, read };
 }
 
 function on(help: string): Flag<boolean> {
-  return { takes: null, fallback: false, help, read: (sent) => sent === "" || onOff(sent) };
+  return { takes: null, alone: "on", fallback: false, help, read: onOff };
 }
 
 function onOff(sent: string): boolean {
@@ -298,8 +320,17 @@ function address(sent: string): Address {
   const port = sent.slice(colon + 1);
   const hostname = host.startsWith("[") && host.endsWith("]") ? host.slice(1, -1) : host;
   if (hostname === "" || (hostname === host && host.includes(":"))) throw new WrongValue(words);
-  if (!/^\d{1,5}$/.test(port) || Number(port) > 65_535) throw new WrongValue(words);
+  if (!isPort(port)) throw new WrongValue(words);
   return { hostname, port: Number(port) };
+}
+
+function portHere(sent: string): Address {
+  if (!isPort(sent)) throw new WrongValue("a port from 0 to 65535");
+  return { hostname: "127.0.0.1", port: Number(sent) };
+}
+
+function isPort(sent: string): boolean {
+  return /^\d{1,5}$/.test(sent) && Number(sent) <= 65_535;
 }
 
 function sync(sent: string): SyncPolicy {
@@ -309,7 +340,7 @@ function sync(sent: string): SyncPolicy {
 }
 
 function origin(sent: string): string {
-  if (sent === "" || sent === "*" || /^(on|true|yes|1)$/i.test(sent)) return "*";
+  if (sent === "*" || /^(on|true|yes|1)$/i.test(sent)) return "*";
   if (/^[a-z][a-z0-9+.-]*:\/\/[^/\s]+$/i.test(sent)) return sent;
   throw new WrongValue("one origin, such as https://app.example.com, or *");
 }

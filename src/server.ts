@@ -6,7 +6,7 @@
  * | ---- | --- |
  * | 0    | stopped by SIGTERM, SIGINT or SIGHUP, everything synced |
  * | 1    | it could not start, or could not sync at the end, or was told twice to stop |
- * | 2    | the command line is wrong |
+ * | 2    | a flag, its variable, or the file it names is wrong |
  * | 70   | an assumption of the server broke: a defect |
  */
 
@@ -16,18 +16,18 @@ import manifest from "../package.json" with { type: "json" };
 import { Audit } from "./auth/audit.ts";
 import { KeyError } from "./auth/keys.ts";
 import { mintToken } from "./auth/mint.ts";
-import { type KeySources, type OpenedGate, openGate, openKeys } from "./auth/open_gate.ts";
+import { type Given, type KeySources, type OpenedGate, openGate, openKeys } from "./auth/open_gate.ts";
 import { type Policy, PolicyError } from "./auth/policy.ts";
 import { AssertionFailure } from "./base/assert.ts";
 import { HEADER_BYTES } from "./base/limits.ts";
 import { type Clock, TestClock, WallClock } from "./clock/clock.ts";
 import { Database } from "./engine/database.ts";
 import { misfit } from "./exec/rules.ts";
-import { addressText, type Flags, helpText, readCommand, UsageError } from "./flags.ts";
+import { addressText, type FlagName, type Flags, helpText, type Named, readCommand, UsageError } from "./flags.ts";
 import { HeldClaims } from "./hold/held_claims.ts";
 import { appOf } from "./http/app.ts";
 import { Service } from "./http/service.ts";
-import { fileDisk } from "./log/disk.ts";
+import { type Disk, fileDisk } from "./log/disk.ts";
 import { Log } from "./obs/log.ts";
 import { Metrics } from "./obs/metrics.ts";
 import { FUNCTION_NAMES } from "./plan/functions.ts";
@@ -46,7 +46,7 @@ function fail(words: string, status: number): never {
   process.exit(status);
 }
 
-async function openDatabase(flags: Flags, clock: Clock, service: Service): Promise<Database> {
+async function openDatabase(flags: Flags, named: Named, clock: Clock, service: Service): Promise<Database> {
   let done = 0;
   service.loading(() => done);
   const options = {
@@ -56,7 +56,7 @@ async function openDatabase(flags: Flags, clock: Clock, service: Service): Promi
     idempotencyTtlMs: flags["idempotency-ttl"] * 1_000,
   };
   if (flags["in-memory"]) return Database.inMemory(options);
-  const database = await Database.open(fileDisk(flags.data), {
+  const database = await Database.open(dataDirectory(flags, named), {
     ...options,
     sync: flags.sync,
     segmentBytes: flags["segment-bytes"],
@@ -78,7 +78,7 @@ async function openDatabase(flags: Flags, clock: Clock, service: Service): Promi
   return database;
 }
 
-function listen(flags: Flags, service: Service) {
+function listen(flags: Flags, named: Named, service: Service) {
   // The runtime's own bound is 16 KiB; what is larger than ours it answers with 431.
   Object.assign(http, { maxHeaderSize: HEADER_BYTES });
   const app = appOf(service);
@@ -93,9 +93,10 @@ function listen(flags: Flags, service: Service) {
       maxRequestBodySize: Number.MAX_SAFE_INTEGER,
     });
   } catch (error) {
-    const why = error instanceof Error && "code" in error ? String(error.code) : String(error);
-    const words = why === "EADDRINUSE" ? "the address is in use" : why;
-    fail(`cannot listen on ${addressText(flags.listen)}: ${words}`, EXIT_REFUSED);
+    const why = codeOf(error) ?? String(error);
+    const address = addressText(flags.listen);
+    if (why === "EADDRINUSE") fail(`cannot listen on ${address}: the address is in use`, EXIT_REFUSED);
+    fail(`${named("listen")} ${address}: it cannot listen there (${why})`, EXIT_USAGE);
   }
   const listener = app.server;
   if (listener === null) fail("cannot listen", EXIT_REFUSED);
@@ -103,11 +104,28 @@ function listen(flags: Flags, service: Service) {
   return listener;
 }
 
-async function start(flags: Flags): Promise<void> {
+/** The directory, held for this process. */
+function dataDirectory(flags: Flags, named: Named): Disk {
+  try {
+    return fileDisk(flags.data);
+  } catch (error) {
+    const code = codeOf(error);
+    if (code === undefined) throw error;
+    return fail(`${named("data")}: ${flags.data} cannot be the data directory (${code})`, EXIT_USAGE);
+  }
+}
+
+/** `ENOENT`, `EACCES` and the like, of the system's own errors. */
+function codeOf(error: unknown): string | undefined {
+  return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;
+}
+
+async function start(flags: Flags, named: Named): Promise<void> {
   const testClock = flags["test-clock"] ? new TestClock(Date.now()) : null;
   const clock = testClock ?? new WallClock((byMs) => log.warn("the system's clock was set", { ms: Math.round(byMs) }));
   const addressOf = (request: Request): string => listener?.requestIP(request)?.address ?? "";
-  const { gate, policy } = await openAccess(flags, clock, addressOf);
+  const { gate, policy } = await openAccess(flags, named, clock, addressOf);
+  const audit = givenFlag(flags, named, "audit");
   const service = new Service({
     settings: {
       version: manifest.version,
@@ -123,11 +141,10 @@ async function start(flags: Flags): Promise<void> {
     log,
     metrics: new Metrics(clock.now()),
     gate,
-    audit:
-      flags.audit === null ? null : new Audit({ write: auditFile(flags.audit), now: () => clock.now(), addressOf }),
+    audit: audit === null ? null : new Audit({ write: auditFile(audit), now: () => clock.now(), addressOf }),
     broken: () => setImmediate(() => process.exit(EXIT_DEFECT)),
   });
-  const listener: ReturnType<typeof listen> | undefined = listen(flags, service);
+  const listener: ReturnType<typeof listen> | undefined = listen(flags, named, service);
 
   let database: Database | undefined;
   let told = false;
@@ -152,7 +169,7 @@ async function start(flags: Flags): Promise<void> {
   for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) process.on(signal, () => void stop(signal));
 
   try {
-    database = await openDatabase(flags, clock, service);
+    database = await openDatabase(flags, named, clock, service);
   } catch (error) {
     fail(error instanceof Error ? error.message : String(error), EXIT_REFUSED);
   }
@@ -173,12 +190,17 @@ async function start(flags: Flags): Promise<void> {
 }
 
 /** Who may ask, as the flags say; a file that is not understood stops the start. */
-async function openAccess(flags: Flags, clock: Clock, addressOf: (request: Request) => string): Promise<OpenedGate> {
+async function openAccess(
+  flags: Flags,
+  named: Named,
+  clock: Clock,
+  addressOf: (request: Request) => string,
+): Promise<OpenedGate> {
   try {
     return await openGate({
-      ...keySources(flags),
+      ...keySources(flags, named),
       token: flags.token,
-      policyFile: flags.policy,
+      policyFile: givenFlag(flags, named, "policy"),
       requireExp: flags["jwt-require-exp"],
       maxAgeSeconds: flags["jwt-max-age"],
       delayMs: flags["auth-delay"],
@@ -194,32 +216,45 @@ async function openAccess(flags: Flags, clock: Clock, addressOf: (request: Reque
   }
 }
 
-async function mint(flags: Flags, claims: string): Promise<void> {
+async function mint(flags: Flags, named: Named, claims: Given): Promise<void> {
+  const keys = await openKeys(keySources(flags, named), (words) => log.warn(words)).catch(stopped);
   try {
-    const keys = await openKeys(keySources(flags), (words) => log.warn(words));
-    if (keys === null) throw new KeyError("--mint-token signs with the secret of --jwt-secret-file or --jwt-keys");
-    process.stdout.write(`${await mintToken(claims, keys, Date.now())}\n`);
+    if (keys === null) throw new KeyError("it is signed with the secret of --jwt-secret-file or --jwt-keys");
+    process.stdout.write(`${await mintToken(claims.value, keys, Date.now())}\n`);
   } catch (error) {
-    stopped(error);
+    if (error instanceof KeyError) fail(`${claims.by}: ${error.message}`, EXIT_USAGE);
+    throw error;
   }
 }
 
 function stopped(error: unknown): never {
-  if (error instanceof KeyError || error instanceof PolicyError) fail(error.message, EXIT_REFUSED);
+  if (error instanceof KeyError || error instanceof PolicyError) fail(error.message, EXIT_USAGE);
   throw error;
 }
 
-function keySources(flags: Flags): KeySources {
-  return { secret: flags["jwt-secret"], secretFile: flags["jwt-secret-file"], keysFile: flags["jwt-keys"] };
+function keySources(flags: Flags, named: Named): KeySources {
+  return {
+    secret: givenFlag(flags, named, "jwt-secret"),
+    secretFile: givenFlag(flags, named, "jwt-secret-file"),
+    keysFile: givenFlag(flags, named, "jwt-keys"),
+  };
+}
+
+/** A flag that is a text, or null when nobody says. */
+type TextFlag = { [name in FlagName]: Flags[name] extends string | null ? name : never }[FlagName];
+
+function givenFlag(flags: Flags, named: Named, name: TextFlag): Given | null {
+  const value = flags[name];
+  return value === null ? null : { value, by: named(name) };
 }
 
 /** Lines are written at once: what was refused is to be read even after a crash. */
-function auditFile(path: string): (line: string) => void {
+function auditFile({ value: path, by }: Given): (line: string) => void {
   let file: number;
   try {
     file = openSync(path, "a", 0o600);
   } catch (error) {
-    fail(`the audit file ${path} cannot be written: ${String(error)}`, EXIT_REFUSED);
+    fail(`${by}: the file ${path} cannot be written (${codeOf(error) ?? String(error)})`, EXIT_USAGE);
   }
   let failed = false;
   return (line) => {
@@ -265,5 +300,8 @@ try {
 }
 if (command.kind === "help") process.stdout.write(helpText());
 else if (command.kind === "version") process.stdout.write(`fenec ${manifest.version}\n`);
-else if (command.flags["mint-token"] !== null) await mint(command.flags, command.flags["mint-token"]);
-else await start(command.flags);
+else {
+  const { flags, named } = command;
+  const claims = givenFlag(flags, named, "mint-token");
+  await (claims === null ? start(flags, named) : mint(flags, named, claims));
+}

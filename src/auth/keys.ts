@@ -142,7 +142,7 @@ export class Keys {
     try {
       text = readFileSync(path, "utf8");
     } catch {
-      throw new KeyError(`the key file ${path} cannot be read`);
+      throw new KeyError(`the file ${path} cannot be read`);
     }
     return new Keys(await readKeys(text), path, seen, warn, elapsed);
   }

@@ -6,16 +6,22 @@ import { KeyError, Keys } from "./keys.ts";
 import { type Policy, PolicyError, parsePolicy } from "./policy.ts";
 import { Tokens } from "./tokens.ts";
 
+/** A value, and how it was given (`--policy`, `FENEC_POLICY`): words about it begin with that. */
+export interface Given {
+  readonly value: string;
+  readonly by: string;
+}
+
 export interface KeySources {
-  readonly secret: string | null;
+  readonly secret: Given | null;
   /** Files; null: none. */
-  readonly secretFile: string | null;
-  readonly keysFile: string | null;
+  readonly secretFile: Given | null;
+  readonly keysFile: Given | null;
 }
 
 export interface GateSources extends KeySources {
   readonly token: string | null;
-  readonly policyFile: string | null;
+  readonly policyFile: Given | null;
   readonly requireExp: boolean;
   readonly maxAgeSeconds: number | null;
   readonly delayMs: number;
@@ -42,7 +48,9 @@ export async function openGate(sources: GateSources): Promise<OpenedGate> {
   const { token, policyFile, requireExp, maxAgeSeconds, delayMs, readOnly, cors, functions, now, addressOf } = sources;
   const keys = await openKeys(sources, sources.warn);
   if (policyFile !== null && keys === null) {
-    throw new KeyError("--policy holds tokens to rules, and none are taken: set --jwt-secret-file or --jwt-keys");
+    throw new KeyError(
+      `${policyFile.by}: tokens are held to its rules, and none are taken: set --jwt-secret-file or --jwt-keys`,
+    );
   }
   const policy = policyFile === null ? NO_RULES : readPolicy(policyFile, functions);
   if (keys !== null && policy.rules.length === 0) sources.warn("no rule grants a token anything: see --policy");
@@ -59,27 +67,33 @@ export async function openKeys(
   { secret, secretFile, keysFile }: KeySources,
   warn: (words: string) => void,
 ): Promise<Keys | null> {
-  if ([secret, secretFile, keysFile].filter((source) => source !== null).length > 1) {
-    throw new KeyError("tokens have one source of keys: --jwt-secret, --jwt-secret-file or --jwt-keys");
+  const given = [secret, secretFile, keysFile].filter((source) => source !== null);
+  if (given.length > 1) {
+    throw new KeyError(`tokens have one source of keys, not ${given.map(({ by }) => by).join(" and ")}`);
   }
-  if (keysFile !== null) return Keys.fromFile(keysFile, warn);
-  if (secretFile !== null) return Keys.fromSecret(textOf(secretFile, "the secret").replace(/\r?\n$/, ""));
-  return secret === null ? null : Keys.fromSecret(secret);
-}
-
-function readPolicy(file: string, functions: readonly string[]): Policy {
+  const [source] = given;
+  if (source === undefined) return null;
   try {
-    return parsePolicy(textOf(file, "the policy"), functions);
+    if (source === keysFile) return await Keys.fromFile(source.value, warn);
+    return Keys.fromSecret(source === secret ? source.value : textOf(source).replace(/\r?\n$/, ""));
   } catch (error) {
-    if (error instanceof PolicyError) throw new PolicyError(`${file}, ${error.message}`);
-    throw error;
+    throw error instanceof KeyError ? new KeyError(`${source.by}: ${error.message}`) : error;
   }
 }
 
-function textOf(file: string, what: string): string {
+function readPolicy(file: Given, functions: readonly string[]): Policy {
+  try {
+    return parsePolicy(textOf(file), functions);
+  } catch (error) {
+    if (error instanceof PolicyError) throw new PolicyError(`${file.by}: ${file.value}, ${error.message}`);
+    throw error instanceof KeyError ? new KeyError(`${file.by}: ${error.message}`) : error;
+  }
+}
+
+function textOf({ value: file }: Given): string {
   try {
     return readFileSync(file, "utf8");
   } catch {
-    throw new KeyError(`${what} file ${file} cannot be read`);
+    throw new KeyError(`the file ${file} cannot be read`);
   }
 }

@@ -236,7 +236,7 @@ describe("a minted token", () => {
 
   test("takes claims and a secret", async () => {
     for (const claims of ["", "w1", "[]", "null"]) {
-      expect(mintToken(claims, Keys.fromSecret(SECRET), NOW_MS)).rejects.toThrow("claims as a json object");
+      expect(mintToken(claims, Keys.fromSecret(SECRET), NOW_MS)).rejects.toThrow("claims are a json object");
     }
     const { jwk } = await rsaPair();
     expect(mintToken("{}", await keysOf([jwk]), NOW_MS)).rejects.toThrow("public keys alone");

@@ -4,12 +4,13 @@ import { afterAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { readCommand } from "../../src/flags.ts";
-import { PATIENCE_MS, PROJECT, Scratch, Server, startRefused } from "../harness/server.ts";
+import { PATIENCE_MS, PROJECT, Scratch, Server } from "../harness/server.ts";
 import { signToken } from "../harness/token.ts";
 
 setDefaultTimeout(PATIENCE_MS);
 
 const SECRET = "a secret of more than thirty-two bytes";
+const SERVER = join(PROJECT, "src", "server.ts");
 const POLICY = "jobs read where queue = $jwt.queue\n";
 
 const scratch = new Scratch();
@@ -30,32 +31,54 @@ function claims(more: Record<string, unknown> = {}): string {
 
 const as = (token: string): Record<string, string> => ({ Authorization: `Bearer ${token}` });
 
-describe("stops the start:", () => {
-  for (const [name, flags, says] of [
-    ["a secret that is too short", ["--jwt-secret", "short"], "32 bytes or more, and this one has 5"],
-    ["a secret file that is not there", ["--jwt-secret-file", join(scratch.path, "nosuch")], "cannot be read"],
-    ["a key file that is not there", ["--jwt-keys", join(scratch.path, "nosuch")], "cannot be read"],
-    ["a key file without a key", ["--jwt-keys", file("no-keys", '{"keys":[]}')], "usable key"],
-    ["two sources of keys", ["--jwt-secret", SECRET, "--jwt-secret-file", secret], "one source of keys"],
-    ["a policy that holds nobody", ["--token", "x", "--policy", policy], "set --jwt-secret-file or --jwt-keys"],
+describe("stops the start, with the flag or variable it came by:", () => {
+  const nosuch = join(scratch.path, "nosuch");
+  const short = file("short", "short");
+  const bad = file("bad", "# x\n\njobs raed\n");
+  for (const [name, flags, env, says] of [
+    ["a secret that is too short", ["--jwt-secret", "short"], {}, "--jwt-secret: a token secret has 32 bytes or more"],
+    ["the same as a variable", [], { FENEC_JWT_SECRET: "short" }, "FENEC_JWT_SECRET: a token secret has 32 bytes"],
+    ["the same in a file", ["--jwt-secret-file", short], {}, "--jwt-secret-file: a token secret has 32 bytes"],
+    ["a secret file that is not there", ["--jwt-secret-file", nosuch], {}, "--jwt-secret-file: the file"],
+    ["a key file that is not there", ["--jwt-keys", nosuch], {}, "--jwt-keys: the file"],
     [
-      "a policy that is not there",
-      ["--jwt-secret-file", secret, "--policy", join(scratch.path, "nosuch")],
-      "cannot be read",
+      "a key file without a key",
+      ["--jwt-keys", file("no-keys", '{"keys":[]}')],
+      {},
+      "--jwt-keys: a key file has a usable",
     ],
+    ["a key file that is no json", ["--jwt-keys", short], {}, "--jwt-keys: a key file is json"],
+    [
+      "two sources of keys",
+      ["--jwt-secret", SECRET],
+      { FENEC_JWT_SECRET_FILE: secret },
+      "one source of keys, not --jwt-secret and FENEC_JWT_SECRET_FILE",
+    ],
+    ["a policy that holds nobody", ["--token", "x", "--policy", policy], {}, "--policy: tokens are held to its rules"],
+    ["a policy that is not there", ["--jwt-secret-file", secret], { FENEC_POLICY: nosuch }, "FENEC_POLICY: the file"],
     [
       "a policy not understood",
-      ["--jwt-secret-file", secret, "--policy", file("bad", "# x\n\njobs raed\n")],
-      "bad, line 3: `raed` is no grant",
+      ["--jwt-secret-file", secret, "--policy", bad],
+      {},
+      `--policy: ${bad}, line 3: \`raed\` is no grant`,
     ],
-    ["an audit that cannot be written", ["--audit", join(scratch.path, "nosuch", "audit")], "cannot be written"],
-    ["a token to be minted without a secret", ["--mint-token", "{}"], "--jwt-secret-file or --jwt-keys"],
-    ["claims that are none", ["--jwt-secret-file", secret, "--mint-token", "w1"], "claims as a json object"],
+    ["an audit that cannot be written", ["--audit", join(nosuch, "audit")], {}, "--audit: the file"],
+    ["a token to be minted without a secret", ["--mint-token", "{}"], {}, "--mint-token: it is signed with the secret"],
+    ["claims that are none", ["--jwt-secret-file", secret], { FENEC_MINT_TOKEN: "w1" }, "FENEC_MINT_TOKEN: claims are"],
+    ["an end that is none", ["--jwt-secret-file", secret, "--mint-token", '{"exp":"x"}'], {}, "--mint-token: `exp` is"],
+    ["an address of another machine", ["--insecure"], { FENEC_LISTEN: "192.0.2.1:0" }, "FENEC_LISTEN 192.0.2.1:0"],
+    ["a data directory that is a file", ["--data", short], {}, `--data: ${short} cannot be the data directory`],
   ] as const) {
     test(name, async () => {
-      const { status, words } = await startRefused({ flags: ["--in-memory", ...flags] });
+      const listen = "FENEC_LISTEN" in env ? [] : ["--listen", "127.0.0.1:0"];
+      const memory = flags.some((flag) => flag === "--data") ? [] : ["--in-memory"];
+      const started = Bun.spawnSync([process.execPath, SERVER, ...listen, ...memory, ...flags], {
+        env: { ...process.env, ...env },
+        timeout: PATIENCE_MS / 2,
+      });
+      const words = started.stderr.toString();
       expect(words).toContain(says);
-      expect(status).toBeGreaterThan(0);
+      expect(started.exitCode).toBe(2);
       // One line, for whoever wrote the command.
       expect(words.trim().split("\n")).toHaveLength(1);
       expect(words).not.toContain(SECRET);
@@ -96,7 +119,7 @@ test("the token may come by the environment", async () => {
 test("a minted token is taken, and ends the command", async () => {
   const minted = Bun.spawnSync([
     process.execPath,
-    join(PROJECT, "src", "server.ts"),
+    SERVER,
     "--jwt-secret-file",
     secret,
     "--mint-token",

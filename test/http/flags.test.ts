@@ -76,6 +76,9 @@ describe("flags", () => {
     [["--nothing-like-it"], {}, "--help lists them all"],
     [["--__proto__", "1"], {}, "there is no flag"],
     [["jobs"], {}, "begin with --"],
+    [["-token", "x"], {}, '"-token" is no flag: did you mean --token?'],
+    [["--port", "80"], {}, "did you mean --listen?"],
+    [["--data-dir", "d"], {}, "did you mean --data?"],
     [["--data"], {}, "--data takes <directory>"],
     [["--data", "--read-only"], {}, "--data takes <directory>"],
     [["--sync", "sometimes"], {}, "always, off, or a number of milliseconds"],
@@ -89,17 +92,49 @@ describe("flags", () => {
     [["--listen", "::1:80"], {}, "<host>:<port>"],
     [["--cors", "--cors"], {}, "twice"],
     [["--cors=app.example"], {}, "one origin"],
+    [["--cors="], {}, '--cors takes one origin, such as https://app.example.com, or *, not ""'],
     [["--read-only=maybe"], {}, "on or off"],
-    [["--data", "x", "--in-memory"], {}, "does not go with"],
+    [["--read-only="], {}, "on or off"],
+    [["--data", "x", "--in-memory"], {}, "--in-memory keeps no data, so --data does not go with it"],
+    [["--in-memory"], { FENEC_DATA: "x" }, "--in-memory keeps no data, so FENEC_DATA does not go with it"],
     [[], { FENEC_MAX_BODY: "big" }, "FENEC_MAX_BODY takes a number of bytes"],
-    [[], { PORT: "http" }, "<host>:<port>"],
-    [["--listen", "0.0.0.0:80"], {}, "--insecure"],
+    [[], { PORT: "http" }, 'PORT takes a port from 0 to 65535, not "http"'],
+    [[], { PORT: "65536" }, "PORT takes a port from 0 to 65535"],
+    [[], { PORT: "127.0.0.1:80" }, "PORT takes a port from 0 to 65535"],
+    [["--listen", "0.0.0.0:80"], {}, "--listen 0.0.0.0 lets other machines in"],
+    [[], { FENEC_LISTEN: "0.0.0.0:80" }, "FENEC_LISTEN 0.0.0.0 lets other machines in"],
+    [["--cdc"], {}, "--cdc is not available yet"],
+    [[], { FENEC_REPLICA_OF: "http://a" }, "FENEC_REPLICA_OF is not available yet"],
   ] as const) {
     test(`refused: ${[...words, ...Object.keys(env)].join(" ")}`, () => {
       expect(() => readCommand(words, env)).toThrow(UsageError);
       expect(() => readCommand(words, env)).toThrow(says);
     });
   }
+
+  test("each that takes a value wants one, not an empty one, and only once", () => {
+    const fallbacks = flagsOf([]);
+    for (const name of Object.keys(fallbacks)) {
+      const word = `--${name}`;
+      expect(() => readCommand([`${word}=`], {}), word).toThrow(`${word} takes `);
+      expect(() => readCommand([`${word}=1`, `${word}=1`], {}), word).toThrow(`${word} is given twice`);
+      if (fallbacks[name as keyof Flags] === false || name === "cors") continue;
+      expect(() => readCommand([word], {}), word).toThrow(`${word} takes `);
+    }
+  });
+
+  test("one that is not available yet may be said to be off", () => {
+    expect(flagsOf([], { FENEC_CDC: "off" }).cdc).toBe(false);
+  });
+
+  test("know how they were given", () => {
+    const command = readCommand(["--data", "d"], { FENEC_POLICY: "p", PORT: "1", FENEC_DATA: "e" });
+    if (command.kind !== "run") throw new Error(command.kind);
+    expect(command.named("data")).toBe("--data");
+    expect(command.named("policy")).toBe("FENEC_POLICY");
+    expect(command.named("listen")).toBe("PORT");
+    expect(command.named("token")).toBe("--token");
+  });
 
   test("beyond this machine when told that it is meant", () => {
     expect(flagsOf(["--listen", "0.0.0.0:80", "--insecure"]).listen.hostname).toBe("0.0.0.0");
