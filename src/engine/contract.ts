@@ -4,6 +4,7 @@
  */
 
 import type { Rules } from "../exec/rules.ts";
+import type { LogCounters } from "../log/log.ts";
 import type { Claims } from "../plan/env.ts";
 import type { CollectionSchema } from "../schema/schema.ts";
 import type { Change } from "../store/change.ts";
@@ -90,6 +91,8 @@ export interface EngineContract {
   names(context: RequestContext): readonly string[];
   /** Undefined when there is none, or none that the scope may know of: nothing in it is granted. */
   schemaOf(name: string, context: RequestContext): CollectionSchema | undefined;
+  /** What the redo log has written since the start; null: there is none. */
+  readonly logged: LogCounters | null;
   health(): { readonly ok: true } | { readonly ok: false; readonly why: string };
   /** The store, to be read only: the gauges' source. */
   readonly store: Store;

@@ -10,6 +10,7 @@ import { type Parsed, StatementCache } from "../exec/cache.ts";
 import type { Plan, Result } from "../exec/plan.ts";
 import { mayKnow, readable } from "../exec/rules.ts";
 import type { Statement } from "../lang/ast.ts";
+import type { LogCounters } from "../log/log.ts";
 import { Env } from "../plan/env.ts";
 import { readsNow } from "../plan/moment.ts";
 import type { CollectionSchema } from "../schema/schema.ts";
@@ -228,6 +229,10 @@ export class Engine implements EngineContract {
   schemaOf(name: string, { scope }: RequestContext): CollectionSchema | undefined {
     const table = this.store.table(name);
     return table !== undefined && mayKnow(scope?.rules ?? null, table) ? table.schema : undefined;
+  }
+
+  get logged(): LogCounters | null {
+    return this.#journal.counters;
   }
 
   health(): { readonly ok: true } | { readonly ok: false; readonly why: string } {

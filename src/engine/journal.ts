@@ -3,7 +3,11 @@
  * disk. Positions are dense and rise by one a frame. The file log is one; `MemoryJournal` keeps nothing.
  */
 
+import type { LogCounters } from "../log/log.ts";
+
 export interface Journal {
+  /** What it has written since it was opened; null: it keeps nothing. */
+  readonly counters: LogCounters | null;
   /**
    * Takes a frame, before its change is applied. `seq` is the change counter after it, `essential` says that it makes
    * room (deletes), so that it may use the reserve of a full disk. Throws Refusal: then nothing was taken.
@@ -25,6 +29,7 @@ export interface Journal {
 /** For `--in-memory`: positions are given, and nothing is kept. */
 export class MemoryJournal implements Journal {
   appended = 0;
+  readonly counters = null;
   readonly failure = null;
   readonly trouble = null;
 

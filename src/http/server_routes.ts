@@ -52,6 +52,7 @@ export const answerMetrics = route(async (service, _request, who) => {
     queues: await data.queues.read(() => service.clock.now()),
     seq: data.engine.seq,
     storageFailed: !data.engine.health().ok,
+    logged: data.engine.logged,
     held: data.hold ?? NOTHING_HELD,
   });
   return service.answers.other(200, text, { "content-type": EXPOSITION_TYPE });

@@ -17,6 +17,14 @@ export interface HeldCounts {
   readonly runs: number;
 }
 
+/** What the redo log has written since the start. */
+export interface LoggedCounts {
+  readonly frames: number;
+  readonly bytes: number;
+  readonly syncs: number;
+  readonly syncMs: number;
+}
+
 /** What stands at the moment of a scrape. */
 export interface MetricsSource {
   readonly version: string;
@@ -27,6 +35,8 @@ export interface MetricsSource {
   readonly queues: readonly QueueState[];
   readonly seq: number;
   readonly storageFailed: boolean;
+  /** Null: nothing is logged. */
+  readonly logged: LoggedCounts | null;
   readonly held: HeldCounts;
 }
 
@@ -87,6 +97,7 @@ export class Metrics {
       "1 once the disk refused a write or a sync.",
       source.storageFailed ? 1 : 0,
     );
+    if (source.logged !== null) logged(out, source.logged);
     out.family("fenec_connections", "gauge", "Requests being answered, held claims and streams included.");
     out.sample("fenec_connections", [TRANSPORT], source.connections);
     out.single("fenec_streams", "gauge", "Open change streams.", source.streams);
@@ -120,6 +131,13 @@ export class Metrics {
     out.family("fenec_slow_statements_total", "counter", "Statements that took longer than --slow-ms.");
     out.sample("fenec_slow_statements_total", [TRANSPORT], this.#slow);
   }
+}
+
+function logged(out: Exposition, { frames, bytes, syncs, syncMs }: LoggedCounts): void {
+  out.single("fenec_log_frames_total", "counter", "Changes written to the redo log.", frames);
+  out.single("fenec_log_bytes_total", "counter", "Bytes of those.", bytes);
+  out.single("fenec_log_syncs_total", "counter", "Syncs of the redo log; one does for all changes before it.", syncs);
+  out.single("fenec_log_sync_seconds_total", "counter", "How long those took together.", syncMs / 1_000);
 }
 
 function tables(out: Exposition, store: Store): void {

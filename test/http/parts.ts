@@ -122,6 +122,7 @@ export class ToldEngine implements EngineContract {
   seq = 0;
   tag: number | undefined = undefined;
   readonly readOnly = false;
+  readonly logged = null;
   readonly store = new Store();
   readonly asked: { text: string; params: readonly Value[]; context: RequestContext }[] = [];
   readonly #observers: ChangeObserver[] = [];

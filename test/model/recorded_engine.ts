@@ -34,6 +34,7 @@ export class StillClock implements Clock {
 
 class Recorder implements Journal {
   readonly frames: Uint8Array[] = [];
+  readonly counters = null;
   readonly failure = null;
   readonly trouble = null;
 
