@@ -1,7 +1,7 @@
 /** This server as a benchmark's child: started on a free port over a directory of its own, told of by its start line. */
 
 import { join } from "node:path";
-import { cpuSeconds, scratchDirectory } from "./processes.ts";
+import { cpuSeconds, endWithUs, scratchDirectory } from "./processes.ts";
 
 export interface ChildServer {
   readonly port: number;
@@ -9,7 +9,9 @@ export interface ChildServer {
   readonly directory: string;
   /** Seconds of CPU it has taken so far, all threads. */
   cpuSeconds(): number;
-  /** Ends it and removes its directory. */
+  /** From the start of its process until it said that it answers. */
+  readonly startMs: number;
+  /** Ends it and removes its directory, unless it was given one. */
   stop(): Promise<void>;
 }
 
@@ -18,6 +20,8 @@ export interface ChildOptions {
   readonly sync?: string;
   /** Further flags of the server. */
   readonly args?: readonly string[];
+  /** The data directory, which stays when it ends; else one of its own. */
+  readonly directory?: string;
   /** Flags of the runtime: a profile. */
   readonly runtime?: readonly string[];
   /** Where a runtime that profiles leaves its file. */
@@ -27,7 +31,9 @@ export interface ChildOptions {
 const SERVER = join(import.meta.dir, "..", "src", "server.ts");
 
 export async function startServer(options: ChildOptions = {}): Promise<ChildServer> {
-  const scratch = scratchDirectory();
+  const scratch = options.directory === undefined ? scratchDirectory() : null;
+  const directory = scratch?.path ?? options.directory ?? "";
+  const startedMs = performance.now();
   const child = Bun.spawn(
     [
       process.execPath,
@@ -36,26 +42,29 @@ export async function startServer(options: ChildOptions = {}): Promise<ChildServ
       "--listen",
       "127.0.0.1:0",
       "--data",
-      scratch.path,
+      directory,
       "--sync",
       options.sync ?? "always",
       ...(options.args ?? []),
     ],
-    { stdout: "pipe", stderr: "pipe", cwd: options.cwd ?? scratch.path, env: environment() },
+    { stdout: "pipe", stderr: "pipe", cwd: options.cwd ?? directory, env: environment() },
   );
+  endWithUs(child);
   void passOn(child.stderr);
   const line = await firstLine(child.stdout);
+  const startMs = performance.now() - startedMs;
   const port = Number(/:(\d+),/.exec(line)?.[1]);
   if (!Number.isSafeInteger(port)) throw new Error(`the server did not start: ${line}`);
   return {
     port,
     pid: child.pid,
-    directory: scratch.path,
+    directory,
+    startMs,
     cpuSeconds: () => cpuSeconds(child.pid),
     stop: async () => {
       child.kill("SIGTERM");
       await child.exited;
-      scratch.remove();
+      scratch?.remove();
     },
   };
 }

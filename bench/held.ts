@@ -6,9 +6,9 @@
  * reference figures are of another server of this kind on other hardware (an M1), for the eye.
  */
 
-import { closeSync, fdatasyncSync, openSync, readFileSync, writeSync } from "node:fs";
-import { join } from "node:path";
+import { readFileSync } from "node:fs";
 import { type ChildServer, startServer } from "./child_server.ts";
+import { Disk } from "./disk.ts";
 import { LoadConnection } from "./load_connection.ts";
 import { machine, machineWords } from "./machine.ts";
 import { writeResults } from "./results.ts";
@@ -107,42 +107,13 @@ function epochMs(): number {
   return performance.timeOrigin + performance.now();
 }
 
-/** What the disk itself takes for a frame of that size, asked between the puts: a shared disk has its moods. */
-class Disk {
-  readonly #file: number;
-  readonly #frame = Buffer.alloc(300, 1);
-  #took: number[] = [];
-
-  constructor(server: ChildServer) {
-    this.#file = openSync(join(server.directory, "beside"), "w");
-  }
-
-  sync(): void {
-    const startedMs = performance.now();
-    writeSync(this.#file, this.#frame, 0, this.#frame.length, null);
-    fdatasyncSync(this.#file);
-    this.#took.push(performance.now() - startedMs);
-  }
-
-  /** Of the syncs since the last time it was asked. */
-  p50(): number {
-    const { p50 } = quantiles(this.#took);
-    this.#took = [];
-    return p50;
-  }
-
-  close(): void {
-    closeSync(this.#file);
-  }
-}
-
 /** From the sending of a put until the worker that waited has the job. */
 async function putToHeld(sync: string, name: string, reference: string): Promise<void> {
   const server = await startServer({ sync });
   const producer = await open(server);
   const worker = await open(server);
   await run(producer, JOBS);
-  const disk = new Disk(server);
+  const disk = new Disk(server.directory);
   let overMs = Number.POSITIVE_INFINITY;
   const round = async (): Promise<{ p50: number; p99: number }> => {
     const took: number[] = [];

@@ -48,14 +48,19 @@ export class LoadConnection {
    * @param headers further ones, each line with its end
    */
   post(path: string, body: string, onAnswer: OnAnswer, headers = ""): void {
-    if (this.#onAnswer !== null) throw new Error("a request is under way");
-    this.#onAnswer = onAnswer;
+    this.#begin(onAnswer);
     this.#send(
       `POST ${path} HTTP/1.1\r\nHost: ${this.#host}\r\nContent-Length: ${body.length}\r\n${headers}\r\n${body}`,
     );
   }
 
-  /** The same as a promise, for what is not measured. */
+  /** Sends a GET, likewise. */
+  get(path: string, onAnswer: OnAnswer): void {
+    this.#begin(onAnswer);
+    this.#send(`GET ${path} HTTP/1.1\r\nHost: ${this.#host}\r\n\r\n`);
+  }
+
+  /** A POST as a promise, for what is not measured. */
   ask(path: string, body: string): Promise<{ status: number; body: string }> {
     return new Promise((resolve) => this.post(path, body, (status, answer) => resolve({ status, body: answer })));
   }
@@ -63,6 +68,11 @@ export class LoadConnection {
   close(): void {
     this.#onAnswer = null;
     this.#socket?.end();
+  }
+
+  #begin(onAnswer: OnAnswer): void {
+    if (this.#onAnswer !== null) throw new Error("a request is under way");
+    this.#onAnswer = onAnswer;
   }
 
   #send(request: string): void {

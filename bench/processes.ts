@@ -31,6 +31,19 @@ export function versionOf(program: string, ...args: string[]): string {
   return `${stdout}${stderr}`.trim().split("\n", 1)[0] ?? "";
 }
 
+/** What is undone when the benchmark ends, however it ends; the last made goes first. */
+const left = new Set<() => void>();
+process.on("exit", () => {
+  for (const undo of [...left].reverse()) undo();
+});
+
+/** Has a child killed if it is still there at the end. */
+export function endWithUs(child: Bun.Subprocess): void {
+  const kill = (): void => child.kill("SIGKILL");
+  left.add(kill);
+  void child.exited.then(() => left.delete(kill));
+}
+
 export interface Scratch {
   readonly path: string;
   remove(): void;
@@ -39,7 +52,12 @@ export interface Scratch {
 /** A directory of its own, under `TMPDIR`: it is to be on the disk that is measured, not in memory. */
 export function scratchDirectory(): Scratch {
   const path = mkdtempSync(join(tmpdir(), "fenec-bench-"));
-  return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
+  const remove = (): void => {
+    left.delete(remove);
+    rmSync(path, { recursive: true, force: true, maxRetries: 3 });
+  };
+  left.add(remove);
+  return { path, remove };
 }
 
 /** A port nobody listens on now. */
@@ -63,6 +81,7 @@ export function startChild(command: readonly string[], cwd: string): Child {
     stdout: Bun.file(join(cwd, "stdout.txt")),
     stderr: Bun.file(join(cwd, "stderr.txt")),
   });
+  endWithUs(child);
   return {
     pid: child.pid,
     end: async (signal = "SIGTERM") => {

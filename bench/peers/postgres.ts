@@ -71,6 +71,7 @@ export async function startPostgres(directory: string, synchronousCommit: "on" |
     "listen_addresses=127.0.0.1",
     `unix_socket_directories=${cluster}`,
     `synchronous_commit=${synchronousCommit}`,
+    "max_connections=200",
     "shared_buffers=512MB",
     "max_wal_size=4GB",
   ];
