@@ -51,7 +51,7 @@ export function readType(r: Reader): FieldType {
   const word = r.peekWord();
   let type = TYPES.get(word);
   if (type === undefined) {
-    if (word === "") r.fail("a type");
+    if (word === "") r.fail("a type, such as `text`");
     if (UNSUPPORTED_TYPES.has(word)) r.refuse("unsupported", `the type \`${word}\` is not supported`);
     const near = nearestWord(word, [...TYPES.keys(), ...TYPE_ALIASES.keys()]);
     const meant = near === undefined ? undefined : (TYPE_ALIASES.get(near) ?? near);
@@ -71,6 +71,8 @@ export function readType(r: Reader): FieldType {
 }
 
 const INDEX_KINDS = ["hash", "unique", "sorted", "geo", "ttl"] as const;
+/** As they are written. */
+const INDEX_WORDS = INDEX_KINDS.map((kind) => (kind === "ttl" ? "@ttl(...)" : `@${kind}`));
 const UNSUPPORTED_INDEXES = new Set(["hnsw", "text"]);
 
 const UNIT_MS = new Map<string, number>([
@@ -81,9 +83,17 @@ const UNIT_MS = new Map<string, number>([
   ["d", 86_400_000],
 ]);
 
+/** An index would have been right here. */
+export function noteIndexKinds(r: Reader): void {
+  for (const word of INDEX_WORDS) r.note(`\`${word}\``);
+}
+
 /** `@hash`, `@ttl(7d)`. */
 export function readIndexKind(r: Reader): IndexClause {
-  if (!r.is(64)) r.fail("an index");
+  if (!r.is(64)) {
+    noteIndexKinds(r);
+    r.fail("`@ttl(...)`");
+  }
   const at = r.at;
   const word = r.wordAt(at + 1);
   const kind = INDEX_KINDS.find((known) => known === word);
@@ -91,8 +101,8 @@ export function readIndexKind(r: Reader): IndexClause {
     if (UNSUPPORTED_INDEXES.has(word)) r.refuse("unsupported", `the index \`@${word}\` is not supported`);
     const near = nearestWord(word, INDEX_KINDS);
     const hint = near === undefined ? "." : `; did you mean \`@${near}\`?`;
-    const known = INDEX_KINDS.map((name) => (name === "ttl" ? "@ttl(...)" : `@${name}`));
-    r.refuse("syntax", `there is no index \`@${r.shown(at + 1)}\`${hint} Indexes are ${known.join(", ")}`, at, known);
+    const words = `there is no index \`@${r.shown(at + 1)}\`${hint} Indexes are ${INDEX_WORDS.join(", ")}`;
+    r.refuse("syntax", words, at, INDEX_WORDS);
   }
   r.moveTo(at + 1 + word.length);
   if (kind !== "ttl") return { kind, ttlMs: 0, ttlText: "" };

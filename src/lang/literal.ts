@@ -89,6 +89,7 @@ function scanLongNumber(text: string, from: number, first: number): Literal {
       isFloat = true;
     }
   }
+  if (codeAt(text, end) === 95) return wrong("in a number `_` stands between two digits", end);
   const behind = text.codePointAt(end);
   if (behind !== undefined && LETTER.test(String.fromCodePoint(behind))) {
     return wrong("a number runs into a letter: put a space between them, or take the letter out", end);

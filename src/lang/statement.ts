@@ -23,7 +23,7 @@ import type {
   Statement,
 } from "./ast.ts";
 import { refuseCollation, takeNoise } from "./clauses.ts";
-import { readIndexKind, readType } from "./declaration.ts";
+import { noteIndexKinds, readIndexKind, readType } from "./declaration.ts";
 import { readAssignments, readDocuments } from "./document.ts";
 import { readGet } from "./get.ts";
 import { readDollar } from "./parameter.ts";
@@ -146,7 +146,7 @@ export function statementGrammar(dialect: Dialect): Grammar {
   const maybeIndex: Parser<IndexClause | null> = read((r) => {
     refuseCollation(r);
     if (r.is(64)) return readIndexKind(r);
-    r.note("an index");
+    noteIndexKinds(r);
     return null;
   });
   const field: Parser<FieldClause> = seqMap(

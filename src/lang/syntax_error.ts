@@ -14,7 +14,7 @@ export function syntaxError(text: string, offset: number, expected: readonly str
   const { line, column } = placeOf(text, offset);
   const word = text.slice(offset, nameEnd(text, offset));
   const keywords: string[] = [];
-  for (const what of expected) if (/^`[a-z]+`$/.test(what)) keywords.push(what.slice(1, -1));
+  for (const what of expected) if (/^`@?[a-z]+`$/.test(what)) keywords.push(what.slice(1, -1));
   const meant = nearestWord(word, keywords);
   let words = `line ${line}, column ${column}: found ${foundAt(text, offset)}`;
   if (meant !== undefined) words += `; did you mean \`${meant}\`?`;
