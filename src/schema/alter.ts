@@ -132,6 +132,7 @@ function checkFreeName(schema: CollectionSchema, name: string): void {
 }
 
 function knownField(schema: CollectionSchema, name: string): Field {
+  if (name === "id") throw new Refusal("bad_schema", "`id` is in every collection, indexed, and is not changed");
   const field = fieldOf(schema, name);
   if (field === undefined) throw new Refusal("unknown_field", `\`${schema.name}\` has no field \`${name}\``);
   return field;
