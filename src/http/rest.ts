@@ -27,6 +27,13 @@ const CLAUSES = new Set(["select", "order", "limit", "offset", "count", "where",
 const UNSUPPORTED = new Set(["lookup", "facet", "having", "near", "match"]);
 /** What does not go with `count`. */
 const PAGE = ["select", "order", "limit", "offset"];
+/** What stands in a clause that must not be empty. */
+const FILLED = new Map([
+  ["select", "it names fields, as in select=id,n"],
+  ["order", "it names fields, as in order=n.desc,id"],
+  ["group", "it names fields, as in group=n"],
+  ["where", "it is a condition, as in where=n > 1"],
+]);
 const COUNTS = new Set(["", "true", "1", "yes", "exact"]);
 
 const COMPARISONS = new Map([
@@ -58,7 +65,12 @@ export function readOf(schema: CollectionSchema, pairs: readonly Pair[]): RestRe
   const group = clauses.get("group");
   if (group !== undefined) text += ` group ${group.split(",").map(pathText).join(", ")}`;
   const order = clauses.get("order");
-  if (order !== undefined) text += ` order ${order.split(",").map(orderText).join(", ")}`;
+  if (order !== undefined) {
+    text += ` order ${order
+      .split(",")
+      .map((item) => orderText(schema, item))
+      .join(", ")}`;
+  }
   for (const clause of ["limit", "offset"]) {
     const sent = clauses.get(clause);
     if (sent !== undefined) text += ` ${clause} $${params.push(wholeNumber(clause, sent))}`;
@@ -157,7 +169,9 @@ class Shape {
       if (UNSUPPORTED.has(name)) throw new Refusal("unsupported", `${name} is not supported`);
       if (!CLAUSES.has(name)) this.#conditions.push(this.#condition(schema, name, value));
       else if (this.clauses.has(name)) throw new Refusal("bad_clause", `${name} is given twice`);
-      else this.clauses.set(name, value);
+      else if (FILLED.has(name) && value.trim() === "") {
+        throw new Refusal("bad_clause", `${name} is empty: ${FILLED.get(name)}`);
+      } else this.clauses.set(name, value);
     }
     const where = this.clauses.get("where");
     if (where !== undefined) {
@@ -236,11 +250,12 @@ function elementOf(type: FieldType): FieldType {
 /** A name, or names joined by dots; anything else is no field of any collection. */
 function pathText(sent: string): string {
   const path = sent.trim();
+  if (path === "") throw new Refusal("unknown_field", "a field's name is missing");
   if (!isPath(path)) throw new Refusal("unknown_field", `${JSON.stringify(sent)} names no field`);
   return path;
 }
 
-function orderText(item: string): string {
+function orderText(schema: CollectionSchema, item: string): string {
   const words = item.trim().split(".");
   const last = words.at(-1);
   const direction = words.length > 1 && (last === "asc" || last === "desc") ? last : undefined;
@@ -251,6 +266,20 @@ function orderText(item: string): string {
       "unsupported",
       `order: text is ordered by its bytes; the collation ${collation} is not supported`,
     );
+  }
+  const said = `order=${item.trim()}`;
+  if (words.length > 1 && /^nulls(first|last)$/i.test(last ?? "")) {
+    throw new Refusal("unsupported", `${said}: nulls come first, and last with desc; nothing else can be asked for`);
+  }
+  const spaced = /^\s*(\S+)\s+(asc|desc)\s*$/i.exec(item);
+  if (spaced !== null) {
+    const [, field = "", way = ""] = spaced;
+    throw new Refusal("unknown_field", `${said}: the direction stands behind a dot, ${field}.${way.toLowerCase()}`);
+  }
+  const [name = ""] = words;
+  const type = fieldOf(schema, name.trim())?.type;
+  if (words.length > 1 && type !== undefined && type.kind !== "json") {
+    throw new Refusal("bad_clause", `${said}: behind a field stands asc or desc, as in ${name}.desc`);
   }
   return `${pathText(words.join("."))}${direction === "desc" ? " desc" : ""}`;
 }

@@ -144,7 +144,10 @@ describe("refused with 400", () => {
     "select=n where n = 1",
     "select=n, $1 as x&n=1",
     "select=",
+    "order=",
+    "group=",
     "order=n.tr.desc",
+    "order=n.desc.nullsfirst",
     "lookup=t",
     "facet=n",
     "n=%ff",
@@ -152,6 +155,29 @@ describe("refused with 400", () => {
     "n = 1 or n=1",
   ]) {
     test(queryString, async () => expect(await status(queryString)).toBe(400));
+  }
+});
+
+describe("refused with words that say what is right:", () => {
+  for (const [queryString, words] of [
+    ["select=", "select is empty: it names fields, as in select=id,n"],
+    ["order=", "order is empty: it names fields, as in order=n.desc,id"],
+    ["group=&select=count(*)", "group is empty: it names fields"],
+    ["where=", "where is empty: it is a condition"],
+    ["order=n.desc.nullsfirst", "order=n.desc.nullsfirst: nulls come first, and last with desc"],
+    ["order=n.nullslast", "order=n.nullslast: nulls come first, and last with desc"],
+    ["order=n.up", "order=n.up: behind a field stands asc or desc"],
+    ["order=n.DESC", "order=n.DESC: behind a field stands asc or desc"],
+    ["order=n desc", "n.desc"],
+    ["order=n,", "a field's name is missing"],
+    ["=1", "a field's name is missing"],
+    ["s.x=1", "only a json field has paths"],
+  ] as const) {
+    test(queryString, async () => {
+      const answer = await asked.ask("GET", `/t?${encodeURI(queryString)}`);
+      expect(answer.status).toBeOneOf([400, 404]);
+      expect(JSON.parse(answer.body).error).toContain(words);
+    });
   }
 });
 
@@ -169,7 +195,6 @@ describe("refused with 404", () => {
     "select=nofield",
     "order=nofield",
     "order=n desc",
-    "order=",
     "group=nofield&select=count(*)",
     "1=1",
     "t.on=1",
