@@ -73,7 +73,7 @@ function run(planning: Planning, statement: Definition, env: Env): Result {
 function create(store: Store, statement: CreateStatement): Result {
   const name = statement.collection;
   if (store.table(name) !== undefined) {
-    if (statement.ifNotExists) return message(`create ${name}`, NO_CHANGE);
+    if (statement.ifNotExists) return message(`create ${name}: it is there already`, NO_CHANGE);
     throw new Refusal(
       "collection_exists",
       `there is a collection \`${name}\` already: create collection if not exists passes it by`,
@@ -85,7 +85,9 @@ function create(store: Store, statement: CreateStatement): Result {
 
 function drop(planning: Planning, statement: DropStatement): Result {
   const name = statement.collection;
-  if (statement.ifExists && planning.store.table(name) === undefined) return message(`drop ${name}`, NO_CHANGE);
+  if (statement.ifExists && planning.store.table(name) === undefined) {
+    return message(`drop ${name}: it is not there`, NO_CHANGE);
+  }
   const table = tableOf(planning, name);
   return message(`drop ${name}`, [{ op: "drop", cid: table.cid }]);
 }
@@ -112,7 +114,9 @@ function createIndex(planning: Planning, statement: CreateIndexStatement, env: E
   const table = tableOf(planning, statement.collection);
   const { field, keys, index } = statement;
   const said = `create index on ${statement.collection} (${pathText(field, keys)})`;
-  if (statement.ifNotExists && indexOf(table.schema, field, keys) !== undefined) return message(said, NO_CHANGE);
+  if (statement.ifNotExists && indexOf(table.schema, field, keys) !== undefined) {
+    return message(`${said}: it has an index already`, NO_CHANGE);
+  }
   const alteration = addIndex(table.schema, field, keys, index);
   return altered(said, alteration, checkDistinct(table, index.kind, field, keys, env));
 }
