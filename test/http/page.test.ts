@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { REFUSAL_STATUS } from "../../src/base/refusal.ts";
 import { helpText } from "../../src/flags.ts";
-import { Asked } from "./parts.ts";
+import { Asked, ToldEngine } from "./parts.ts";
 
 const PAGE = readFileSync(join(import.meta.dir, "..", "..", "docs", "http.md"), "utf8");
 
@@ -41,7 +41,9 @@ test("flags, and which are not there yet", () => {
 });
 
 test("metrics", async () => {
-  const text = (await new Asked().ask("GET", "/_metrics")).body;
+  const engine = new ToldEngine();
+  engine.logged = { frames: 1, bytes: 1, syncs: 1, syncMs: 1 };
+  const text = (await new Asked({ engine }).ask("GET", "/_metrics")).body;
   const families = [...text.matchAll(/^# TYPE (\w+) /gm)].map(([, name = ""]) => name);
   let queue = "";
   const shown = [...section("Metrics").matchAll(/^\| (.*?) \|/gm)].flatMap(([, cell = ""]) =>

@@ -16,6 +16,7 @@ import { MemoryJournal } from "../../src/engine/journal.ts";
 import { appOf } from "../../src/http/app.ts";
 import type { Gate, Hold } from "../../src/http/seams.ts";
 import { Service, type Settings } from "../../src/http/service.ts";
+import type { LogCounters } from "../../src/log/log.ts";
 import { Log } from "../../src/obs/log.ts";
 import { Metrics } from "../../src/obs/metrics.ts";
 import { Store } from "../../src/store/store.ts";
@@ -122,7 +123,7 @@ export class ToldEngine implements EngineContract {
   seq = 0;
   tag: number | undefined = undefined;
   readonly readOnly = false;
-  readonly logged = null;
+  logged: LogCounters | null = null;
   readonly store = new Store();
   readonly asked: { text: string; params: readonly Value[]; context: RequestContext }[] = [];
   readonly #observers: ChangeObserver[] = [];
