@@ -40,10 +40,11 @@ export interface FoundFrame extends Frame {
   readonly bytes: number;
 }
 
-/** Writes the frame at the start of `into`, which is large enough. */
+/** Writes the frame at `at` of `into`, which is large enough; `view` is of the same memory. */
 export function encodeFrame(
   into: Buffer,
   view: DataView,
+  at: number,
   salt: number,
   behind: number,
   position: number,
@@ -51,14 +52,14 @@ export function encodeFrame(
   seq: number,
   payload: Uint8Array,
 ): void {
-  view.setUint32(4, salt, true);
-  view.setUint32(8, payload.length, true);
-  view.setUint32(12, behind, true);
-  view.setFloat64(16, position, true);
-  view.setFloat64(24, atMs, true);
-  view.setFloat64(32, seq, true);
-  into.set(payload, FRAME_HEAD_BYTES);
-  view.setUint32(0, Bun.hash.crc32(into.subarray(4, FRAME_HEAD_BYTES + payload.length)), true);
+  view.setUint32(at + 4, salt, true);
+  view.setUint32(at + 8, payload.length, true);
+  view.setUint32(at + 12, behind, true);
+  view.setFloat64(at + 16, position, true);
+  view.setFloat64(at + 24, atMs, true);
+  view.setFloat64(at + 32, seq, true);
+  into.set(payload, at + FRAME_HEAD_BYTES);
+  view.setUint32(at, Bun.hash.crc32(into.subarray(at + 4, at + FRAME_HEAD_BYTES + payload.length)), true);
 }
 
 /** Bytes of payload the head at `at` speaks of; nothing in it is checked. The head is all there. */

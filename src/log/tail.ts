@@ -18,6 +18,8 @@ export class Tail {
   #end: number;
   /** The file's size; what lies behind the last frame are zeros, and a seal if `#sealEnd` says so. */
   #size: number;
+  /** Up to here the disk has surely given the space: less than `#size` where it refused a part of what was to be taken. */
+  #taken: number;
   /** Behind the seal; 0: there is none. */
   #sealEnd: number;
   /** Off once the disk was full: what it has is for frames. */
@@ -28,6 +30,7 @@ export class Tail {
     this.#salt = salt;
     this.#end = end;
     this.#size = size;
+    this.#taken = end;
     this.#sealEnd = sealEnd;
     this.#preallocates = preallocates;
   }
@@ -58,6 +61,11 @@ export class Tail {
     return this.#end;
   }
 
+  /** Bytes behind the end whose space is taken already: a write of so many finds it. */
+  get room(): number {
+    return this.#taken - this.#end;
+  }
+
   /** Having thrown, it may have written a part: `cut` then. */
   write(frame: Buffer): void {
     const at = this.#end;
@@ -68,6 +76,7 @@ export class Tail {
     } else this.#file.write(frame, at);
     this.#sealEnd = 0;
     this.#end = at + frame.length;
+    this.#taken = Math.max(this.#taken, this.#end);
     if (this.#end <= this.#size) return;
     this.#size = this.#end;
     if (this.#preallocates) this.#preallocate();
@@ -78,6 +87,7 @@ export class Tail {
     this.#sealEnd = 0;
     this.#file.truncate(this.#end);
     this.#size = this.#end;
+    this.#taken = this.#end;
   }
 
   /** Gives back what was taken in advance, and takes no more. */
@@ -134,6 +144,7 @@ export class Tail {
     this.#size += bytes;
     try {
       this.#file.write(ZEROS.subarray(0, bytes), from);
+      this.#taken = this.#size;
     } catch {
       // The frame is written, so nobody is refused for this. A disk that fails will say so again at its sync.
       this.#preallocates = false;
