@@ -377,7 +377,7 @@ export class Worker<F = LooseFields> {
     let ack: Statement;
     try {
       if (success.again !== undefined) ack = row.toUpdate({ ...clearError(held), ...success.again }, options);
-      else if (this.#options.keep) ack = row.toUpdate({ run_at: null, owner: null }, options);
+      else if (this.#options.keep) ack = row.toUpdate({ run_at: null, owner: null, ...clearError(held) }, options);
       else ack = row.toDelete(options);
     } catch (error) {
       return this.#fail(held, error);

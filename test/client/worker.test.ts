@@ -427,9 +427,9 @@ describe("outcomes", () => {
     await works.stop();
   });
 
-  test("keep leaves a done job without a time to run", async () => {
+  test("keep leaves a done job without a time to run, and without the words of an earlier failure", async () => {
     const { queue, start } = setUp({ keep: true }, () => undefined);
-    queue.put("a");
+    queue.put("a", { error: "from before" });
     const works = start();
     await settled();
     expect(queue.rows[0]).toMatchObject({ run_at: null, owner: null, error: null });
