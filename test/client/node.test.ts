@@ -1,7 +1,7 @@
 /** The client needs nothing of Bun: bundled for a browser, it runs in Node, and names no module of either. */
 
 import { describe, expect, test } from "bun:test";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PROJECT } from "../harness/server.ts";
@@ -17,6 +17,23 @@ async function bundle(): Promise<string> {
   expect(built.success).toBe(true);
   return (await built.outputs[0]?.text()) ?? "";
 }
+
+test("another project has it as a dependency", () => {
+  const directory = mkdtempSync(join(tmpdir(), "fenec-app-"));
+  try {
+    mkdirSync(join(directory, "node_modules"));
+    symlinkSync(PROJECT, join(directory, "node_modules", "fenec"));
+    writeFileSync(
+      join(directory, "app.ts"),
+      'import { from } from "fenec/client";\nconsole.log(from("jobs").limit(1).toFenecQL()[0]);\n',
+    );
+    const ran = Bun.spawnSync([process.execPath, "app.ts"], { cwd: directory });
+    expect(ran.stderr.toString()).toBe("");
+    expect(ran.stdout.toString()).toBe("get jobs limit 1\n");
+  } finally {
+    rmSync(directory, { recursive: true });
+  }
+});
 
 describe("outside of Bun", () => {
   test("the bundle imports nothing, and names neither Bun nor Node", async () => {
