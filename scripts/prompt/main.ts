@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { HELP, type Options, optionsOf } from "./options.ts";
 import { Session } from "./session.ts";
-import { isWhole, statementsOf } from "./statements.ts";
+import { commandOf, isWhole, statementsOf } from "./statements.ts";
 
 const HISTORY_LINES = 1_000;
 
@@ -18,14 +18,25 @@ function complain(text: string): void {
   process.stderr.write(`${text}\n`);
 }
 
-/** Runs texts one after another; false at the first statement refused. */
+/** Runs texts one after another; false at the first statement or command refused. */
 async function runAll(session: Session, work: Options["work"]): Promise<boolean> {
   for (const { kind, value } of work) {
     const text = kind === "text" ? value : readFileSync(value === "-" ? 0 : value, "utf8");
     const file = kind === "text" ? undefined : value;
     for (const piece of statementsOf(text)) {
-      const place = file === undefined ? undefined : { file, line: piece.line };
-      if (!(await session.statement(piece.text, place))) return false;
+      const command = commandOf(piece.text);
+      if (command === undefined) {
+        const place = file === undefined ? undefined : { file, line: piece.line };
+        if (!(await session.statement(piece.text, place))) return false;
+        continue;
+      }
+      const next = await session.command(command);
+      if (next === "leave") return true;
+      if (next === "wrong") return false;
+      if (next !== "done") {
+        complain("\\watch is for the prompt");
+        return false;
+      }
     }
   }
   return true;
@@ -96,10 +107,10 @@ async function prompt(session: Session): Promise<void> {
   for await (const line of terminal) {
     if (watch !== undefined) {
       endWatch();
-    } else if (text === "" && line.trim().startsWith("\\")) {
-      const next = await session.command(line);
+    } else if (text === "" && commandOf(line) !== undefined) {
+      const next = await session.command(commandOf(line) ?? "");
       if (next === "leave") break;
-      if (next !== undefined) {
+      if (typeof next === "object") {
         await session.repeat();
         watch = setInterval(() => void session.repeat(), next.watchMs);
         continue;

@@ -19,7 +19,7 @@ const COMMANDS = `\\d            the collections, and their fields
 \\wait ms      hold claims that find nothing so long at the server; 0 for none
 \\watch [s]    run the last statement again every so many seconds (2), until Enter
 \\?            this text
-\\q            leave
+\\q            leave, as exit and quit do
 
 Enter runs a line, unless a bracket or a string is open in it or it ends with \\. A ; is never needed.`;
 
@@ -83,8 +83,8 @@ export class Session {
     }
   }
 
-  /** Runs a command such as `\d jobs`; `leave` ends the prompt, `watch` asks it to repeat. */
-  async command(line: string): Promise<"leave" | { readonly watchMs: number } | undefined> {
+  /** Runs a command such as `\d jobs`; `leave` ends the prompt, `watchMs` asks it to repeat the last statement. */
+  async command(line: string): Promise<"done" | "wrong" | "leave" | { readonly watchMs: number }> {
     const [word = "", argument = ""] = line.trim().split(/\s+/, 2);
     switch (word) {
       case "\\q":
@@ -102,63 +102,62 @@ export class Session {
         break;
       case "\\wait": {
         const ms = Number(argument);
-        if (argument === "" || !Number.isInteger(ms) || ms < 0)
-          this.#options.complain("\\wait takes whole milliseconds");
-        else this.#waitMs = ms;
+        if (argument === "" || !Number.isInteger(ms) || ms < 0) return this.#wrong("\\wait takes whole milliseconds");
+        this.#waitMs = ms;
         break;
       }
       case "\\watch": {
         const seconds = argument === "" ? 2 : Number(argument);
-        if (!(seconds >= 0.1 && seconds <= 86_400)) this.#options.complain("\\watch takes seconds, 0.1 at least");
-        else if (this.#last === undefined)
-          this.#options.complain("\\watch repeats the last statement, and there is none");
-        else return { watchMs: seconds * 1_000 };
-        break;
+        if (!(seconds >= 0.1 && seconds <= 86_400)) return this.#wrong("\\watch takes seconds, 0.1 at least");
+        if (this.#last === undefined) return this.#wrong("\\watch repeats the last statement, and there is none");
+        return { watchMs: seconds * 1_000 };
       }
       case "\\d":
-        if (argument === "") await this.#collections();
-        else await this.#describe(argument);
-        break;
+        return (await this.#describe(argument)) ? "done" : "wrong";
       default:
-        this.#options.complain(`unknown command ${word}; \\? tells them all`);
+        return this.#wrong(`unknown command ${word}; \\? tells them all`);
     }
-    return undefined;
+    return "done";
+  }
+
+  #wrong(words: string): "wrong" {
+    this.#options.complain(words);
+    return "wrong";
   }
 
   async repeat(): Promise<void> {
     if (this.#last !== undefined) await this.statement(this.#last);
   }
 
-  async #collections(): Promise<void> {
-    const schemas = await this.#schemas("collections");
-    if (schemas === undefined) return;
-    if (schemas.length === 0) this.#options.print("no collections");
-    for (const schema of schemas) {
-      this.#options.print(`${schema["name"]} (${listOf(schema["fields"]).map(fieldText).join(", ")})`);
-    }
+  /** Shows one collection, or with an empty name all; false when the server refused. */
+  async #describe(name: string): Promise<boolean> {
+    const schemas = await this.#schemas(name === "" ? "collections" : `describe ${name}`);
+    if (schemas === undefined) return false;
+    const { print } = this.#options;
+    if (this.#output === "json") print(this.#answer);
+    else if (name !== "") print(this.#fieldsText(schemas[0] ?? {}));
+    else if (schemas.length === 0) print("no collections");
+    else for (const each of schemas) print(`${each["name"]} (${listOf(each["fields"]).map(fieldText).join(", ")})`);
+    return true;
   }
 
-  async #describe(name: string): Promise<void> {
-    const schema = (await this.#schemas(`describe ${name}`))?.[0];
-    if (schema === undefined) return;
+  #fieldsText(schema: Rows[number]): string {
     const fields = listOf(schema["fields"]);
     const paths = listOf(schema["paths"]);
-    this.#options.print(
-      this.#rowsText([
-        ...fields.map(({ name: field, type, index, required }) => ({
-          field,
-          type,
-          index: indexText(index),
-          required: required === true ? "required" : null,
-        })),
-        ...paths.map((path) => ({
-          field: path["path"] ?? path["name"],
-          type: "path",
-          index: indexText(path["index"]),
-          required: null,
-        })),
-      ]),
-    );
+    return this.#rowsText([
+      ...fields.map(({ name: field, type, index, required }) => ({
+        field,
+        type,
+        index: indexText(index),
+        required: required === true ? "required" : null,
+      })),
+      ...paths.map((path) => ({
+        field: path["path"] ?? path["name"],
+        type: "path",
+        index: indexText(path["index"]),
+        required: null,
+      })),
+    ]);
   }
 
   /** Schemas come as a list, or as one under `collections`. */

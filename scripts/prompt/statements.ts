@@ -55,26 +55,33 @@ export function isWhole(text: string): boolean {
 
 /**
  * The statements of a text. Where it has a `;`, those end them. Where it has none, a statement begins at a line that is
- * not indented, and indented lines carry it on.
+ * not indented, and indented lines carry it on. A command such as `\d` is a line of its own.
  */
 export function statementsOf(text: string): readonly Piece[] {
   const { marks } = scan(text);
-  const semicolons = marks.filter(({ kind }) => kind === "semicolon");
-  const cuts =
-    semicolons.length > 0
-      ? semicolons.map(({ at }) => at)
-      : marks.map(({ at }) => at).filter((at) => /\S/.test(text.charAt(at + 1)));
+  const byLines = marks.every(({ kind }) => kind === "newline");
   const pieces: Piece[] = [];
   let from = 0;
   let line = 1;
-  for (const cut of [...cuts, text.length]) {
+  for (const { at: cut, kind } of [...marks, { at: text.length, kind: "end" }]) {
     const whole = text.slice(from, cut);
+    const next = text.charAt(cut + 1);
+    const isCommandsEnd = next === "\\" || whole.trimStart().startsWith("\\");
+    if (kind === "newline" && !isCommandsEnd && !(byLines && /\S/.test(next))) continue;
     const blank = /^\s*/.exec(whole)?.[0] ?? "";
     if (hasWords(whole)) pieces.push({ text: whole.trim(), line: line + newlines(blank) });
     line += newlines(text.slice(from, cut + 1));
     from = cut + 1;
   }
   return pieces;
+}
+
+/** The command that a piece is, with its backslash; undefined for a statement. */
+export function commandOf(text: string): string | undefined {
+  const bare = text.trim();
+  if (bare.startsWith("\\")) return bare;
+  if (/^(exit|quit)[\s;]*$/i.test(bare)) return "\\q";
+  return /^help[\s;]*$/i.test(bare) ? "\\?" : undefined;
 }
 
 /** Anything besides blanks and comments. */

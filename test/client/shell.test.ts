@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { optionsOf } from "../../scripts/prompt/options.ts";
 import { errorText } from "../../scripts/prompt/session.ts";
-import { isWhole, statementsOf } from "../../scripts/prompt/statements.ts";
+import { commandOf, isWhole, statementsOf } from "../../scripts/prompt/statements.ts";
 import { plain, table } from "../../scripts/prompt/table.ts";
 import { FenecError } from "../../src/client/index.ts";
 import { PATIENCE_MS, PROJECT, Server } from "../harness/server.ts";
@@ -33,6 +33,21 @@ describe("cutting a text", () => {
 
   test("into nothing, where there is nothing", () => {
     for (const text of ["", " \n", ";;", "-- a\n# b"]) expect(statementsOf(text)).toEqual([]);
+  });
+
+  test("a command is a line of its own", () => {
+    for (const text of ["\\d\nget a;\n-- c\n\\d jobs\nget b;", "\\d\nget a\n-- c\n\\d jobs\nget b\n"]) {
+      expect(statementsOf(text).map((piece) => piece.text)).toEqual(["\\d", "get a", "\\d jobs", "get b"]);
+    }
+    expect(statementsOf("\\timing; \\d")).toHaveLength(2);
+    expect(statementsOf('put a {b: "\n\\d"}')).toHaveLength(1);
+  });
+
+  test("a command is known by its backslash, and those that leave or ask for help by their words too", () => {
+    expect(commandOf(" \\d jobs ")).toBe("\\d jobs");
+    for (const word of ["exit", "quit", "EXIT;", " quit ; "]) expect(commandOf(word)).toBe("\\q");
+    expect(commandOf("help")).toBe("\\?");
+    for (const text of ["get exit", "exit now", "get a where b = '\\d'", ""]) expect(commandOf(text)).toBeUndefined();
   });
 
   test("and Enter runs what is whole", () => {
@@ -144,6 +159,23 @@ describe("as a process", () => {
     expect(refused.out).toBe("count\n2\n");
     expect(refused.err).toStartWith("-:3: error: ");
     expect(refused.err).toEndWith("\n    wher n = 1\n    ^\n");
+  });
+
+  test("runs commands from -c and standard input as it does at the prompt", async () => {
+    await shell(["-c", "create collection pens (ink text @hash)"]);
+    const told = await shell(["-c", "\\d pens", "-c", "\\timing; \\d nosuch; get pens"]);
+    expect(told.out).toBe("field\ttype\tindex\trequired\nink\ttext\t@hash\t\ntiming is on\n");
+    expect([told.status, told.err]).toEqual([1, expect.stringContaining("no collection `nosuch`")]);
+    const left = await shell([], "\\json\n\\d pens\nexit\nget nosuch\n");
+    expect(left).toEqual({
+      status: 0,
+      out: 'answers are json\n[{"name":"pens","fields":[{"name":"ink","type":"text","index":"hash"}]}]\n',
+      err: "",
+    });
+    const wrong = await shell(["-c", "\\dd"]);
+    expect([wrong.status, wrong.err]).toEqual([1, "unknown command \\dd; \\? tells them all\n"]);
+    const watch = await shell(["-c", "get pens; \\watch 1"]);
+    expect([watch.status, watch.err]).toEqual([1, "\\watch is for the prompt\n"]);
   });
 
   test("tells a wrong option, a wrong token, and a server that is not there", async () => {
