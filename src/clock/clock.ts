@@ -46,6 +46,8 @@ const SMALL_STEP_MS = 1_000;
 const SLEW = 0.0005;
 /** A far moment is looked at again this often, as the system's clock may be set ahead meanwhile. */
 const LOOK_MS = 1_000;
+/** The last part of a millisecond is waited for turn by turn at most this often: a tenth of the time at the worst. */
+const TURNS_EVERY_MS = 10;
 /** setTimeout of 2^31 ms or more fires at once. */
 const TIMEOUT_MAX_MS = 2 ** 31 - 1;
 
@@ -57,6 +59,8 @@ export class WallClock implements RunningClock {
   /** `now()` is the monotonic reading plus this. */
   #offset: number;
   #monotonic: number;
+  /** When turns were last passed in wait for a moment. */
+  #turnedAt = Number.NEGATIVE_INFINITY;
   /** The system's clock is this far behind ours, as last told. */
   #behindMs = 0;
 
@@ -100,15 +104,32 @@ export class WallClock implements RunningClock {
   }
 
   at(atMs: number, run: () => void): Scheduled {
-    let timer: ReturnType<typeof setTimeout>;
-    // With the fraction: counted from the whole millisecond before, a call is late by half of one on the average.
+    let cancelled = false;
+    let turning = false;
+    let timer: ReturnType<typeof setTimeout> | undefined;
     const look = (): void => {
+      if (cancelled) return;
       const leftMs = atMs - this.#exact();
       if (leftMs <= 0) run();
-      else timer = setTimeout(look, Math.min(leftMs, LOOK_MS));
+      else wait(leftMs);
     };
-    timer = setTimeout(look, Math.min(Math.max(0, atMs - this.#exact()), LOOK_MS));
-    return { cancel: () => clearTimeout(timer) };
+    const wait = (leftMs: number): void => {
+      // A timer of less than a millisecond takes a whole one, so the rest is passed turn by turn, where that is seldom.
+      if (leftMs < 1 && (turning || this.#monotonic - this.#turnedAt >= TURNS_EVERY_MS)) {
+        turning = true;
+        this.#turnedAt = this.#monotonic;
+        setImmediate(look);
+      } else timer = setTimeout(look, Math.min(leftMs, LOOK_MS));
+    };
+    const leftMs = atMs - this.#exact();
+    if (leftMs > 0) wait(leftMs);
+    else timer = setTimeout(look, 0);
+    return {
+      cancel: () => {
+        cancelled = true;
+        clearTimeout(timer);
+      },
+    };
   }
 
   after(delayMs: number, run: () => void): Scheduled {

@@ -83,6 +83,35 @@ describe("the wall clock", () => {
     cancelled.cancel();
     await new Promise<void>((resolve) => clock.after(3, resolve));
   });
+
+  test("the rest of a millisecond is waited for turn by turn, not before it is over, and seldom", async () => {
+    const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+    const system = new System();
+    system.pass(0.6);
+    const due = system.wallMs + 0.4;
+    let ran = "";
+    system.clock.at(due, () => (ran += "a"));
+    for (let turns = 0; turns < 50; turns++) await turn();
+    expect(ran).toBe("");
+    system.pass(0.4);
+    await turn();
+    await turn();
+    expect(ran).toBe("a");
+    // So soon behind it a timer does it, which takes a real millisecond.
+    system.pass(0.5);
+    system.clock.at(due + 1, () => (ran += "b"));
+    system.pass(0.5);
+    await turn();
+    await turn();
+    expect(ran).toBe("a");
+    while (ran === "a") await turn();
+    expect(ran).toBe("ab");
+    system.pass(20.5);
+    system.clock.at(due + 22, () => (ran += "c")).cancel();
+    system.pass(1);
+    for (let turns = 0; turns < 5; turns++) await turn();
+    expect(ran).toBe("ab");
+  });
 });
 
 describe("the test clock", () => {
