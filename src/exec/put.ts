@@ -97,7 +97,8 @@ function checkRequire(statement: PutStatement, count: number): void {
 /** Rows without ids, behind all there have been. */
 function appended(table: Table, rows: readonly Row[]): Op[] {
   const { cid, nextId } = table;
-  if (nextId + rows.length - 1 > ID_MAX) throw lastId(table);
+  // Not by a sum: past 2^53 it would be rounded.
+  if (rows.length > ID_MAX - nextId + 1) throw lastId(table);
   const change: Op[] = new Array(rows.length);
   for (let at = 0; at < rows.length; at++) {
     const row = rows[at] as Row;
@@ -108,7 +109,7 @@ function appended(table: Table, rows: readonly Row[]): Op[] {
 }
 
 function lastId(table: Table): Refusal {
-  return new Refusal("limit_passed", `\`${table.schema.name}\` has given its last id`);
+  return new Refusal("limit_passed", `\`${table.schema.name}\` has given its last id: a document names a free one of its own`);
 }
 
 /** Documents sent name their fields only now. */

@@ -76,6 +76,16 @@ describe("bytes have no json", () => {
   }
 });
 
+test("behind the last id none is given, to one row or to several, however they are sent", () => {
+  const asked = new Asked("create collection t (n int)", "put t {id: 9007199254740990}", "put t {n: 1}");
+  for (const documents of ["{n: 2}", "[{n: 2}, {n: 3}]", "[{n: 2}, {n: 3}, {n: 4}]"]) {
+    expect(asked.ask(`put t ${documents}`)).toBe(400);
+    expect(asked.ask(`put t ${documents} if absent`)).toBe(400);
+  }
+  expect(asked.ask("put t $1", '[{"n":2}]')).toBe(400);
+  expect(asked.ask("get t count")).toBe('[{"count":2}]');
+});
+
 test("the last id is given, and none behind it", () => {
   const asked = people();
   asked.ask('put people {id: 9007199254740989, name: "c"}');
