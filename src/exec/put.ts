@@ -109,7 +109,10 @@ function appended(table: Table, rows: readonly Row[]): Op[] {
 }
 
 function lastId(table: Table): Refusal {
-  return new Refusal("limit_passed", `\`${table.schema.name}\` has given its last id: a document names a free one of its own`);
+  return new Refusal(
+    "limit_passed",
+    `\`${table.schema.name}\` has given its last id: a document names a free one of its own`,
+  );
 }
 
 /** Documents sent name their fields only now. */
