@@ -6,13 +6,13 @@
  * `--sync always`, `--lines 40`. `bun run bench:profile <file.cpuprofile>` reads one that is there.
  */
 
-import { readdirSync, readFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { startServer } from "./child_server.ts";
 import { CREATE, type DrainResult, drainElsewhere, fill } from "./load.ts";
 import { LoadConnection } from "./load_connection.ts";
-import { scratchDirectory } from "./processes.ts";
 
 interface ProfileNode {
   readonly id: number;
@@ -71,8 +71,8 @@ function add(map: Map<string, number>, key: string, micros: number): void {
 
 /** Drains a queue of a server that is profiled, after a drain that warms it up, and tells what a request costs. */
 async function profileDrain(jobs: number, sync: string): Promise<{ file: string; seconds: number }> {
-  const place = scratchDirectory();
-  const server = await startServer({ sync, runtime: ["--cpu-prof", `--cpu-prof-dir=${place.path}`] });
+  const place = mkdtempSync(join(tmpdir(), "fenec-profile-"));
+  const server = await startServer({ sync, runtime: ["--cpu-prof", `--cpu-prof-dir=${place}`] });
   const broken = (why: Error): never => {
     throw why;
   };
@@ -94,8 +94,8 @@ async function profileDrain(jobs: number, sync: string): Promise<{ file: string;
   console.log(
     `--sync ${sync}: ${requests} requests drained ${jobs} jobs, ${micros.toFixed(1)} us of CPU each, all threads`,
   );
-  const name = readdirSync(place.path).find((each) => each.endsWith(".cpuprofile")) ?? "";
-  return { file: join(place.path, name), seconds };
+  const name = readdirSync(place).find((each) => each.endsWith(".cpuprofile")) ?? "";
+  return { file: join(place, name), seconds };
 }
 
 if (import.meta.main) {
