@@ -114,6 +114,15 @@ function nextOperator(r: Reader): Operator | undefined {
         r.refuse("syntax", "`x not in [...]` is written `not x in [...]`");
       }
       return undefined;
+    case 66: // B
+    case 98:
+      if (r.isWordAt("between", at)) r.refuse("syntax", "`x between a and b` is written `x >= a and x <= b`");
+      return undefined;
+    case 76: // L
+    case 108:
+      if (r.isWordAt("like", at))
+        r.refuse("syntax", '`x like a` is written `x ~ "a"`: x contains a, whatever the case');
+      return undefined;
     default:
       return undefined;
   }
@@ -220,6 +229,9 @@ function readIn(r: Reader, left: Expr, leftHeight: number): Expr {
   }
   r.innerGets++;
   const word = r.peekWord();
+  if (word === "" && r.at < r.length) {
+    r.refuse("syntax", "a list stands in square brackets, `in [1, 2]`, and a read in round ones, `in (get ...)`");
+  }
   if (word !== "get" && word !== "select") {
     r.note("`get`");
     r.fail("`select`");
