@@ -24,7 +24,9 @@ export interface RestRead extends BatchRequest {
 }
 
 const CLAUSES = new Set(["select", "order", "limit", "offset", "count", "where", "group"]);
-const UNSUPPORTED = new Set(["lookup", "facet", "having", "near", "match"]);
+const UNSUPPORTED = new Set(["lookup", "facet", "match"]);
+/** Clauses of the language that are not asked for in a query string. */
+const STATEMENTS_ONLY = new Set(["having", "near"]);
 /** What does not go with `count`. */
 const PAGE = ["select", "order", "limit", "offset"];
 /** What stands in a clause that must not be empty. */
@@ -167,6 +169,8 @@ class Shape {
   constructor(schema: CollectionSchema, pairs: readonly Pair[]) {
     for (const { name, value } of pairs) {
       if (UNSUPPORTED.has(name)) throw new Refusal("unsupported", `${name} is not supported`);
+      if (STATEMENTS_ONLY.has(name))
+        throw new Refusal("unsupported", `${name} is not asked for here, but by POST /query`);
       if (!CLAUSES.has(name)) this.#conditions.push(this.#condition(schema, name, value));
       else if (this.clauses.has(name)) throw new Refusal("bad_clause", `${name} is given twice`);
       else if (FILLED.has(name) && value.trim() === "") {

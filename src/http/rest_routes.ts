@@ -121,7 +121,8 @@ function schemaOf(data: Data, kind: StatementKind, name: string, context: Reques
 }
 
 function noCollection(name: string): Refusal {
-  return new Refusal("unknown_collection", `there is no collection ${JSON.stringify(name)}`);
+  const hint = name === "query" || name === "batch" ? `; statements are sent by POST /${name}` : "";
+  return new Refusal("unknown_collection", `there is no collection ${JSON.stringify(name)}${hint}`);
 }
 
 /** A document's unknown field is a wrong body here, where in a statement it is a wrong name. */

@@ -181,6 +181,15 @@ describe("refused with words that say what is right:", () => {
   }
 });
 
+test("a statement sent by another method is told the right one", async () => {
+  for (const path of ["/query", "/batch"]) {
+    const answer = await asked.ask("GET", path);
+    expect(answer.status).toBe(404);
+    expect(answer.body).toContain(`POST ${path}`);
+  }
+  expect((await asked.ask("GET", "/t?having=n")).body).toContain("by POST /query");
+});
+
 describe("refused with 404", () => {
   for (const queryString of [
     "nofield=1",
