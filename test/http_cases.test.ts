@@ -25,7 +25,8 @@ for (const [group, cases] of groupsOf(readCases("http.jsonl"))) {
     for (const one of cases) {
       const name = textOf(one, "name");
       const declare = NOT_BUILT.has(group) || NOT_BUILT.has(`${group}: ${name}`) ? test.todo : test;
-      declare(name, () => runHttpCase(one, canShare(one) ? shared : fresh));
+      const title = declare === test ? name : `${name} (feeds and replicas are not built)`;
+      declare(title, () => runHttpCase(one, canShare(one) ? shared : fresh));
     }
   });
 }

@@ -42,7 +42,7 @@ describe("outside of Bun", () => {
     expect(text.match(/\bBun\.|\bprocess\.|\bBuffer\./g)).toBeNull();
   });
 
-  test.skipIf(node === null)("a worker runs in Node", async () => {
+  test.skipIf(node === null)("a worker runs in Node (where one is installed)", async () => {
     const directory = mkdtempSync(join(tmpdir(), "fenec-node-"));
     let claims = 0;
     const server = Bun.serve({

@@ -114,9 +114,8 @@ test("how soon each was answered is counted", async () => {
   await server.kill();
 });
 
-// Half a minute of waiting: FENEC_LONG=1.
 test.skipIf(process.env["FENEC_LONG"] === undefined)(
-  "thirty seconds are thirty seconds, and then an answer",
+  "thirty seconds are thirty seconds, and then an answer (waits them: with FENEC_LONG=1)",
   async () => {
     const server = await serve();
     const [held] = hold(server, 1, 60_000);

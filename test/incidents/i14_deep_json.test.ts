@@ -73,7 +73,7 @@ describe("past the depth", () => {
     });
   }
 
-  test.skipIf(!existsSync("/proc/self/statm"))("memory comes back to what it was", async () => {
+  test.skipIf(!existsSync("/proc/self/statm"))("memory comes back to what it was (read from /proc)", async () => {
     const body = `{"query":"put jobs {payload: $1}","params":[${arrays(1_000_000)}]}`;
     const residentMb = (): number => {
       const pages = readFileSync(`/proc/${queue.server.pid}/statm`, "utf8").split(" ")[1];
