@@ -74,6 +74,9 @@ export function checkCollectionName(name: string): void {
 /** @throws Refusal where a field may not be called so; whether the name is free is asked elsewhere. */
 export function checkFieldName(name: string): void {
   if (name === "id") throw new Refusal("bad_schema", "`id` is every row's own field and cannot be declared");
+  if (/^(true|false|null)$/i.test(name)) {
+    throw new Refusal("bad_schema", `a field may not be called \`${name}\`: where it stands, it is the value`);
+  }
   checkNameLength("field", name);
 }
 

@@ -109,6 +109,10 @@ test("names that may not be", () => {
   expect(refusal(() => createSchema(1, "_t", [a])).code).toBe("bad_schema");
   expect(refusal(() => createSchema(1, "t", [])).code).toBe("bad_schema");
   expect(refusal(() => createSchema(1, "t", [clause("id", "int")])).code).toBe("bad_schema");
+  // No statement could read them.
+  for (const word of ["true", "False", "NULL"]) {
+    expect(refusal(() => createSchema(1, "t", [clause(word, "int")])).code).toBe("bad_schema");
+  }
   expect(refusal(() => createSchema(1, "t", [a, a])).message).toContain("`a`");
   // Case tells names apart, and what an object's prototype has is as good a name as any.
   const names = ["ID", "A", "a", "_a", "__proto__", "constructor", "toString"];
