@@ -50,6 +50,8 @@ const NAME = /^snapshot-(\d{16})\.fsnap$/;
 const UNFINISHED = /^snapshot-\d{16}\.tmp$/;
 /** Written between two syncs of the file: a sync of the log must not find a gigabyte in front of it. */
 const SYNC_BYTES = 8 * 1024 * 1024;
+/** Holds every block but a very large row's. */
+const SCRATCH_BYTES = 512 * 1024;
 
 export function snapshotName(position: number): string {
   return `snapshot-${String(position).padStart(16, "0")}.fsnap`;
@@ -97,6 +99,8 @@ export class SnapshotWriter {
   readonly #file: DiskFile;
   #at = HEAD_BYTES;
   #blocks = 0;
+  /** Every block is put together here: new memory for each would bring the collector round again and again. */
+  #scratch: Buffer = Buffer.allocUnsafe(SCRATCH_BYTES);
   #syncedAt = 0;
   #open = true;
 
@@ -185,7 +189,9 @@ export class SnapshotWriter {
   }
 
   #write(tag: number, data: Uint8Array): void {
-    const block = Buffer.allocUnsafe(BLOCK_HEAD_BYTES + data.length);
+    const bytes = BLOCK_HEAD_BYTES + data.length;
+    if (bytes > this.#scratch.length) this.#scratch = Buffer.allocUnsafe(bytes);
+    const block = this.#scratch.subarray(0, bytes);
     block.writeUInt32LE(tag, 4);
     block.writeUInt32LE(data.length, 8);
     block.writeUInt32LE(this.#blocks, 12);
