@@ -748,7 +748,7 @@ class Judge {
       case "create": {
         if (collections.has(name)) {
           if (!statement.ifNotExists) return refused(409);
-          return answered(messageOf(`create ${name}`));
+          return answered(messageOf(`create ${name}: it is there already`));
         }
         const made = new Collection(name, []);
         for (const clause of statement.fields) this.#addField(made, clause);
@@ -756,14 +756,18 @@ class Judge {
       }
       case "drop": {
         if (!statement.ifExists) this.#collection(name);
+        if (!collections.has(name)) return answered(messageOf(`drop ${name}: it is not there`));
         return answered(messageOf(`drop ${name}`), () => collections.delete(name));
       }
       case "createIndex": {
         const collection = this.#collection(name);
         const path = [statement.field, ...statement.keys].join(".");
-        const message = messageOf(`create index on ${name} (${path})`);
+        const said = `create index on ${name} (${path})`;
         const held = indexOf(collection, statement.field, statement.keys);
-        if (held !== undefined && statement.ifNotExists) return answered(message);
+        if (held !== undefined && statement.ifNotExists) {
+          return answered(messageOf(`${said}: it has an index already`));
+        }
+        if (statement.field === "id") return refused(400);
         if (collection.field(statement.field) === undefined) return refused(404);
         if (held !== undefined) return refused(400);
         const changed = collection.copy();
@@ -776,7 +780,7 @@ class Judge {
           const values = live.map((row) => uniqueValue(row, index)).filter((value) => value.kind !== "null");
           if (new Set(values.map(keyOf)).size < values.length) return refused(409);
         }
-        return answered(message, () => {
+        return answered(messageOf(said), () => {
           for (const id of gone) collection.rows.delete(id);
           collection.indexes = changed.indexes;
         });
@@ -788,6 +792,7 @@ class Judge {
 
   #alter(collection: Collection, action: Extract<Statement, { kind: "alter" }>["action"], message: string): Verdict {
     const changed = collection.copy();
+    if (action.kind !== "add" && action.field === "id") return refused(400);
     switch (action.kind) {
       case "add":
         if (action.field.required) return refused(400);
