@@ -13,7 +13,7 @@ export const HELP = `Usage: sh scripts/check DIR
   Reads a data directory, changes nothing, and prints every damage with its file and offset. It may run beside a
   server: what is being written at that moment is reported as an end that is not whole, which is no damage.
 
-  Exit status: 0 all is well, 1 there is damage, 2 the command line is wrong.`;
+  Exit status: 0 all is well, 1 there is damage or DIR is no data directory, 2 the command line is wrong.`;
 
 /** @returns the damages found, as lines */
 export function check(directory: string, print: (line: string) => void): string[] {

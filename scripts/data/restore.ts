@@ -73,30 +73,29 @@ function frames(disk: Parameters<typeof followLog>[0], snapshots: Snapshots, onF
   followLog(disk, fromStart.kept?.first === 1 ? null : oldest, onFrame);
 }
 
+/** The last position that a target covers, among those the backup reaches back to. */
 function positionOf(target: Target, snapshots: Snapshots, read: (onFrame: (frame: Frame) => void) => void): number {
+  let first: Frame | null = null;
+  let last = 0;
+  let isPast = false;
+  read((frame) => {
+    first ??= { ...frame };
+    isPast ||= "atMs" in target && frame.atMs > target.atMs;
+    if (!isPast) last = frame.position;
+  });
+  const begin = first as Frame | null;
+  // The log may begin behind the older snapshot, and then that is the first moment there is.
+  const oldest = begin?.position === 1 ? begin : (snapshots.whole.at(-1) ?? null);
+  if (oldest === null) throw new CannotDo("there is nothing in the backup");
+  const time = new Date(oldest.atMs).toISOString();
+  const words = `the backup reaches back to position ${oldest.position}, ${time}: name that or a later one`;
   if ("position" in target) {
-    let first = Infinity;
-    read((frame) => {
-      first = Math.min(first, frame.position);
-    });
-    const oldest = first === 1 ? 0 : (snapshots.whole.at(-1)?.position ?? Infinity);
-    if (target.position < oldest) throw new CannotDo(`the backup reaches back to position ${oldest}`);
+    if (target.position < oldest.position) throw new CannotDo(words);
     return target.position;
   }
-  let position = 0;
-  let past: Frame | null = null;
-  read((frame) => {
-    if (past === null && frame.atMs > target.atMs) past = { ...frame };
-    if (past === null) position = frame.position;
-  });
-  const stopped = past as Frame | null;
-  if (position > 0 || stopped?.position === 1) return position;
+  if (target.atMs < oldest.atMs) throw new CannotDo(words);
   // No frame is kept that old, but a snapshot may be.
-  const snapshot = snapshots.whole.find((one) => one.atMs <= target.atMs);
-  if (snapshot !== undefined) return snapshot.position;
-  const oldest = snapshots.whole.at(-1);
-  if (oldest === undefined) throw new CannotDo("there is nothing in the backup");
-  throw new CannotDo(`the backup reaches back to ${new Date(oldest.atMs).toISOString()}, position ${oldest.position}`);
+  return last > 0 ? last : (snapshots.whole.find((one) => one.atMs <= target.atMs)?.position ?? oldest.position);
 }
 
 if (import.meta.main) {

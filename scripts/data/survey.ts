@@ -1,13 +1,15 @@
 /** What is in a data directory, found without changing anything: snapshots whole or not, and the log behind one. */
 
-import { existsSync, statSync } from "node:fs";
+import { existsSync, readdirSync, statSync } from "node:fs";
 import { readPayload } from "../../src/engine/payload.ts";
 import { loadSnapshot } from "../../src/engine/recovery.ts";
 import { Damage } from "../../src/log/damage.ts";
 import type { Disk } from "../../src/log/disk.ts";
 import type { Frame } from "../../src/log/frame.ts";
+import { LOCK_NAME } from "../../src/log/lock.ts";
 import { type LogScan, scanLog } from "../../src/log/scan.ts";
-import { Snapshot, snapshotNames } from "../../src/log/snapshot.ts";
+import { segmentFirst } from "../../src/log/segment.ts";
+import { Snapshot, snapshotNames, snapshotPosition } from "../../src/log/snapshot.ts";
 import { Catalog } from "../../src/store/encoding.ts";
 import { Store } from "../../src/store/store.ts";
 import { CannotDo } from "./command.ts";
@@ -116,7 +118,13 @@ export class Replayed {
   }
 }
 
+/** The path again, if a server has ever begun to keep data there: its lock is the first file it makes. */
 export function directoryAt(path: string): string {
   if (!existsSync(path) || !statSync(path).isDirectory()) throw new CannotDo(`${path} is no directory`);
+  const isOurs = (name: string): boolean =>
+    segmentFirst(name) !== undefined || snapshotPosition(name) !== undefined || name === LOCK_NAME;
+  if (!readdirSync(path).some(isOurs)) {
+    throw new CannotDo(`${path} is no data directory: it holds no log (redo-*.log) and no snapshot (snapshot-*.fsnap)`);
+  }
   return path;
 }

@@ -250,7 +250,7 @@ test("a backup beside a running server is whole and restores to any moment it re
     expect(await numbersOf(other)).toEqual(upTo(position - 1));
   }
   expect(restore(copy, directory(), { atMs: START_MS + 4_500 })).rejects.toThrow(
-    "reaches back to 2026-05-01T00:00:05.000Z, position 6",
+    "reaches back to position 6, 2026-05-01T00:00:05.000Z",
   );
   expect(restore(copy, directory(), { position: 5 })).rejects.toThrow("reaches back to position 6");
   expect(restore(copy, directory(), { position: 17 })).rejects.toThrow("ends at position 16");
@@ -274,6 +274,47 @@ test("a restored directory goes on by itself, and the backup's files are not its
   fs.copyFileSync(join(path, last!), join(one, last!));
   expect(numbersOf(one)).rejects.toThrow(Damage);
 });
+
+test("what lies before the first change is refused, and makes no directory", async () => {
+  const path = directory();
+  const server = await running(path);
+  await server.put(0);
+  await server.close();
+  for (const target of [{ position: 0 }, { atMs: START_MS - 1 }]) {
+    const made = directory();
+    expect(restore(path, made, target)).rejects.toThrow(
+      "the backup reaches back to position 1, 2026-05-01T00:00:00.000Z: name that or a later one",
+    );
+    expect(fs.existsSync(made)).toBe(false);
+  }
+  const made = directory();
+  expect(await restore(path, made, { atMs: START_MS })).toEqual({ rows: 0, position: 1 });
+});
+
+test("a folder that is no data directory is refused by every script; one with a lock alone is an empty one", async () => {
+  const path = directory();
+  fs.mkdirSync(path);
+  fs.writeFileSync(join(path, "notes.txt"), "mine");
+  const words = `${path} is no data directory`;
+  expect(() => check(path, SILENT)).toThrow(words);
+  expect(() => backup(path, directory())).toThrow(words);
+  expect(repair(path, true, SILENT)).rejects.toThrow(words);
+  expect(restore(path, directory(), null)).rejects.toThrow(words);
+  expect(fs.readdirSync(path)).toEqual(["notes.txt"]);
+  expect(() => check(join(path, "notes.txt"), SILENT)).toThrow("is no directory");
+  fs.writeFileSync(join(path, "lock"), "");
+  expect(check(path, SILENT)).toEqual([]);
+  expect(await repair(path, true, SILENT)).toBe(true);
+  expect(await numbersOf(path)).toEqual([]);
+  expect(restore(directoryWithLock(), directory(), { position: 1 })).rejects.toThrow("nothing in the backup");
+});
+
+function directoryWithLock(): string {
+  const path = directory();
+  fs.mkdirSync(path);
+  fs.writeFileSync(join(path, "lock"), "");
+  return path;
+}
 
 test("--to takes a position or a time", () => {
   expect(targetOf("12")).toEqual({ position: 12 });
@@ -300,6 +341,9 @@ test("the scripts run, tell their help, and say by their status how it went", as
   flip(join(path, redo(path)[0]!), 70);
   const broken = await run("scripts/check", path);
   expect([broken.status, broken.out.includes(`damage: ${redo(path)[0]} at offset 64`)]).toEqual([1, true]);
+  const elsewhere = await run("scripts/check", join(root, "docs"));
+  expect([elsewhere.status, elsewhere.out]).toEqual([1, ""]);
+  expect(elsewhere.err).toContain("docs is no data directory: it holds no log");
   const wrong = await run("scripts/restore", path);
   expect([wrong.status, wrong.err]).toEqual([2, "it takes 2 words: BACKUP DIR; --help tells more\n"]);
 }, 30_000);
