@@ -1,5 +1,6 @@
 /**
- * What a token's rules and an idempotency key cost, in process and over HTTP: `bun bench/access.ts`.
+ * What a token's rules and an idempotency key cost, in process and over HTTP: `bun run bench:access`, and with
+ * `FENEC_BENCH_ROUNDS=10` before it a quick look.
  *
  * Two ways are taken in turns, a small batch of each, so that what else the machine does falls on both alike. Shown are
  * microseconds of CPU of all threads a run: of this process, or over HTTP of the server. Of each way it is the middle of its

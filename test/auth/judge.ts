@@ -290,9 +290,12 @@ export class Judge {
       }
       return cells;
     });
-    for (const sent of documents) {
+    // Every document is let in before any is written: which of two refusals comes tells nothing of the rows there are.
+    const admitted = documents.map((sent) => {
       if (sent.has("id")) refuse("forbidden");
-      const document = this.#admitted(inserts, table, sent);
+      return this.#admitted(inserts, table, sent);
+    });
+    for (const document of admitted) {
       const { unique } = table;
       const code = unique === null ? null : (document.cells.get(unique) ?? null);
       const holder =
