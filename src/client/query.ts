@@ -266,7 +266,8 @@ export class Query<F, R = Row<F>> {
 
   /** Rows to pass over; for reads only. */
   offset(rows: number): Query<F, R> {
-    return this.#with({ offset: whole(rows, "offset", "bad-offset") });
+    // 0 is none: `offset 0` is never written.
+    return this.#with({ offset: whole(rows, "offset", "bad-offset") || undefined });
   }
 
   /** Rows the read must answer, else a 412. A write takes it as an option. */
@@ -403,14 +404,13 @@ export class Query<F, R = Row<F>> {
   #read(end: "rows" | "count"): Statement {
     const { collection, items, group, near, order, limit, offset, require } = this.#state;
     const aggregates = items.some(isAggregate);
-    const skips = offset !== undefined && offset > 0;
     if (end === "count") {
       const beside = [
         ["select", items.length > 0],
         ["near", near !== undefined],
         ["order", order.length > 0],
         ["limit", limit !== undefined],
-        ["offset", skips],
+        ["offset", offset !== undefined],
         ["require", require !== undefined],
       ] as const;
       for (const [clause, present] of beside) {
@@ -419,7 +419,7 @@ export class Query<F, R = Row<F>> {
     } else if (group.length > 0 && !aggregates) {
       refuse("group-without-aggregate", "group needs an aggregate in its select, such as count(*)");
     } else if (aggregates && group.length === 0) {
-      if (limit !== undefined || skips)
+      if (limit !== undefined || offset !== undefined)
         refuse("aggregate-paged", "an aggregate over all rows is one row: no limit, no offset");
       if (require !== undefined) refuse("aggregate-require", "an aggregate over all rows is one row: no require");
     }
@@ -432,7 +432,7 @@ export class Query<F, R = Row<F>> {
     if (near !== undefined) text += ` near ${near.field} ${binder.bind(near.point)}${near.exact ? " exact" : ""}`;
     text += this.#orderClause(binder);
     if (limit !== undefined) text += ` limit ${limit}`;
-    if (skips) text += ` offset ${offset}`;
+    if (offset !== undefined) text += ` offset ${offset}`;
     text += requireClause(require);
     if (end === "count") text += " count";
     return [text, binder.params];

@@ -70,14 +70,17 @@ export interface JobContext {
 
 export type Handler<F> = (job: Row<F>, context: JobContext) => unknown;
 
-/** What a worker tells. Each comes after the server has written it. */
+/**
+ * What a worker tells, after the server has written it. Each job that was `claimed` ends as one of `done`, `failed`,
+ * `dead`, `lost` and `released`.
+ */
 export interface WorkerEvents<F> {
   claimed: (jobs: readonly Row<F>[]) => void;
   done: (job: Row<F>) => void;
   /** It will run again, in so many milliseconds. */
   failed: (job: Row<F>, error: unknown, restMs: number) => void;
   dead: (job: Row<F>, error: unknown) => void;
-  /** Its lease ended before its outcome was written: it runs again, here or elsewhere. */
+  /** Its outcome was not written, most often because its lease ended first: it runs again, here or elsewhere. */
   lost: (job: Row<F>) => void;
   /** Given back without an attempt spent, because the worker stops. */
   released: (job: Row<F>) => void;
@@ -105,12 +108,14 @@ interface Claim {
 const ANSWER_MS = 10_000;
 /** The last word on a claim given up: whether it took something. */
 const RECOVER_MS = 2_000;
-/** How long the outcomes may take once a worker's grace is over. */
+/** How long outcomes may take once a worker's grace is over. */
 const SETTLE_MS = 5_000;
 /** The longest pause between claims that are answered with nothing at once. */
 const POLL_MS = 1_000;
 const ERROR_LENGTH = 1_000;
 const LEASE_MAX_MS = 7 * 86_400_000;
+/** No job rests longer: about a thousand years. */
+const LONGEST_MS = 1_000 * 366 * 86_400_000;
 
 /**
  * Starts a worker.
@@ -146,7 +151,8 @@ export class Worker<F = LooseFields> {
   readonly #running = new Set<Held<F>>();
   /** Handlers that have not returned, those of lost jobs too. */
   #busy = 0;
-  #graceMs = 0;
+  /** When the grace is over, once the worker was told to stop. */
+  #graceEnd = Number.POSITIVE_INFINITY;
   #changed: () => void = () => undefined;
 
   constructor(queue: Query<F, unknown> | (() => Query<F, unknown>), handler: Handler<F>, options: WorkerOptions) {
@@ -179,12 +185,13 @@ export class Worker<F = LooseFields> {
 
   /**
    * Claims no more, gives back what has not started, and waits for what runs. Once the grace is over, what still runs has
-   * its signal fired and is given back too, its attempt not counted.
+   * its signal fired and is given back too, its attempt not counted. A server that does not answer is waited for through
+   * the grace and 5 s more.
    * @param graceMs 20 000; Infinity waits for ever.
    */
   stop({ graceMs = 20_000 }: { readonly graceMs?: number } = {}): Promise<void> {
     if (!this.#stop.signal.aborted) {
-      this.#graceMs = graceMs;
+      this.#graceEnd = this.#options.clock.now() + graceMs;
       this.#stop.abort(new FenecError("stopping", "the worker is stopping"));
       this.#changed();
     }
@@ -199,9 +206,9 @@ export class Worker<F = LooseFields> {
       for (const held of this.#waiting.splice(0)) void this.#giveBack(held);
       await this.#quiet();
       for (const held of [...this.#running]) void this.#giveBack(held);
-      const abandon = this.#options.clock.after(SETTLE_MS, () => this.#settler.abandon());
+      const cancel = this.#afterGrace(SETTLE_MS, () => this.#settler.abandon());
       await this.#settler.idle();
-      abandon();
+      cancel();
     } finally {
       this.#leases.end();
     }
@@ -209,14 +216,20 @@ export class Worker<F = LooseFields> {
 
   /** Until no handler runs, or the grace is over. */
   async #quiet(): Promise<void> {
-    let over = this.#graceMs <= 0;
-    const end = (): void => {
+    let over = this.#options.clock.now() >= this.#graceEnd;
+    const cancel = this.#afterGrace(0, () => {
       over = true;
       this.#changed();
-    };
-    const cancel = Number.isFinite(this.#graceMs) ? this.#options.clock.after(this.#graceMs, end) : () => undefined;
+    });
     while (this.#busy > 0 && !over) await this.#change();
     cancel();
+  }
+
+  /** Once so many milliseconds have gone since the grace was over; never, if it has no end. */
+  #afterGrace(delayMs: number, run: () => void): () => void {
+    const { clock } = this.#options;
+    if (!Number.isFinite(this.#graceEnd)) return () => undefined;
+    return clock.after(this.#graceEnd + delayMs - clock.now(), run);
   }
 
   /** Until a handler ends or the worker is told to stop. */
@@ -388,10 +401,10 @@ export class Worker<F = LooseFields> {
   }
 
   async #fail(held: Held<F>, error: unknown): Promise<void> {
-    const known = error instanceof JobError ? error : undefined;
-    if (known?.dead === true || held.attempt >= this.#options.attempts) return this.#bury(held, error);
-    const restMs = known?.restMs ?? this.#restMs(held.attempt, error);
-    const patch = { owner: null, run_at: expr("now() + ?", milliseconds(restMs)), ...errorField(held, error) };
+    const dead = error instanceof JobError && error.dead;
+    if (dead || held.attempt >= this.#options.attempts) return this.#bury(held, error);
+    const restMs = this.#restMs(held.attempt, error);
+    const patch = { owner: null, run_at: expr("now() + ?", restMs), ...errorField(held, error) };
     const outcome = await this.#settler.settle([rowOf(this.#rows, held).toUpdate(patch)]);
     this.#told(held, outcome, () => this.#emit("failed", held.job, error, restMs));
   }
@@ -421,14 +434,16 @@ export class Worker<F = LooseFields> {
   }
 
   #told(held: Held<F>, outcome: Outcome, written: () => void): void {
+    if (outcome.kind === "refused") this.#emit("error", outcome.error);
     if (outcome.kind === "written") written();
-    else if (outcome.kind === "lost") this.#emit("lost", held.job);
-    else this.#emit("error", outcome.error);
+    else this.#emit("lost", held.job);
   }
 
+  /** A rest that is no time is a mistake in the program, not a reason to leave the job until its lease ends. */
   #restMs(attempt: number, error: unknown): number {
     try {
-      return this.#options.backoff(attempt, error);
+      const own = error instanceof JobError ? error.restMs : undefined;
+      return milliseconds(own ?? this.#options.backoff(attempt, error));
     } catch (wrong) {
       this.#emit("error", wrong);
       return exponential()(attempt, error);
@@ -492,7 +507,7 @@ function hasError<F>(held: Held<F>): boolean {
 function wordsOf(error: unknown): string {
   let words: string;
   try {
-    words = error instanceof Error ? error.message || error.name : String(error);
+    words = String(error instanceof Error ? error.message || error.name : error);
   } catch {
     words = "an error without words";
   }
@@ -500,9 +515,9 @@ function wordsOf(error: unknown): string {
 }
 
 function milliseconds(value: number): number {
-  return Number.isFinite(value)
+  return value <= LONGEST_MS
     ? Math.max(0, Math.round(value))
-    : refuse("bad-time", `${value} is no time in milliseconds`);
+    : refuse("bad-time", `${String(value)} is no time in milliseconds`);
 }
 
 function randomName(): string {

@@ -265,6 +265,14 @@ describe("beyond the vectors", () => {
     expect(from("jobs").toInsert([{ a: 1 }])[0]).toBe("put jobs {a: $1}");
   });
 
+  test("an offset of 0 is none, for a count and a write as well", () => {
+    const page = from("jobs").where("a", 1).offset(5).offset(0);
+    expect(page.toCount()[0]).toBe("get jobs where a = $1 count");
+    expect(page.toDelete()[0]).toBe("del jobs where a = $1");
+    expect(from("jobs").offset(0).toInsert({ a: 1 })[0]).toBe("put jobs {a: $1}");
+    expect(codeOf(() => from("jobs").where("a", 1).offset(1).toDelete())).toBe("write-with-offset");
+  });
+
   test("a chain bound to nothing says so when run", async () => {
     await expect(from("jobs").rows()).rejects.toMatchObject({ code: "not-bound", status: undefined });
   });

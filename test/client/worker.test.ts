@@ -365,7 +365,8 @@ describe("outcomes", () => {
   });
 
   test("a handler that throws no Error, or nothing sensible at all, is a failure as well", async () => {
-    const thrown = [undefined, null, "text", 7, Object.create(null), new Error("")];
+    const odd = Object.defineProperty(new Error("a"), "message", { value: { code: 7 } });
+    const thrown = [undefined, null, "text", 7, Object.create(null), new Error(""), odd];
     const { queue, events, start } = setUp({ concurrency: 1, backoff: () => 60_000 }, (job) => {
       throw thrown[job.id - 1];
     });
@@ -380,7 +381,39 @@ describe("outcomes", () => {
       "7",
       "an error without words",
       "Error",
+      "[object Object]",
     ]);
+    await works.stop();
+  });
+
+  test("a rest that is no time is told, and the job rests by the default backoff", async () => {
+    const rests = [Number.NaN, Number.POSITIVE_INFINITY, 1e300];
+    const { queue, events, start } = setUp(
+      { concurrency: 1, backoff: (attempt) => Promise.resolve(attempt) as unknown as number },
+      (job) => {
+        throw job.id > rests.length
+          ? new Error("async")
+          : new JobError("busy", { restMs: rests[job.id - 1] as number });
+      },
+    );
+    for (let n = 0; n <= rests.length; n++) queue.put(n);
+    const works = start();
+    await settled();
+    expect(events.filter((event) => event === "error bad-time").length).toBe(4);
+    expect(queue.rows.map(({ owner }) => owner)).toEqual([null, null, null, null]);
+    for (const { run_at } of queue.rows) expect(run_at).toBeWithin(1_000, 1_501);
+    await works.stop();
+  });
+
+  test("a job whose outcome the server refused is told as lost", async () => {
+    const { queue, bench, events, start } = setUp({ concurrency: 1 });
+    queue.put("a");
+    const works = start();
+    await settled();
+    queue.faults.push(undefined, { status: 403, code: "forbidden" });
+    bench.at(0).end(new Error("no"));
+    await settled();
+    expect(events).toEqual(["claimed 1", "error forbidden", "lost 1"]);
     await works.stop();
   });
 
@@ -566,6 +599,37 @@ describe("stopping", () => {
     await stop;
     expect(events).toEqual(["claimed 1", "error unreachable", "released 2", "done 1"]);
     expect(queue.rows).toMatchObject([{ payload: "b", owner: null, attempts: 0 }]);
+  });
+
+  test("waits through the grace for a server that is gone, so that nothing done is done again", async () => {
+    const { clock, queue, bench, events, start } = setUp({ concurrency: 1 });
+    queue.put("a");
+    const works = start();
+    await settled();
+    queue.down = true;
+    bench.at(0).end();
+    await settled();
+    const stop = works.stop({ graceMs: 20_000 });
+    await clock.advance(15_000);
+    queue.down = false;
+    await clock.advance(5_000);
+    await stop;
+    expect(events.at(-1)).toBe("done 1");
+    expect(queue.rows).toEqual([]);
+    expect(clock.timers).toBe(0);
+  });
+
+  test("tells a job as lost whose outcome was not answered until the end", async () => {
+    const { clock, queue, bench, events, start } = setUp({ concurrency: 1 });
+    queue.put("a");
+    const works = start();
+    await settled();
+    queue.down = true;
+    bench.at(0).end();
+    const stop = works.stop({ graceMs: 1_000 });
+    await clock.advance(6_000);
+    await stop;
+    expect(events.filter((event) => event !== "error unreachable")).toEqual(["claimed 1", "error abandoned", "lost 1"]);
   });
 
   test("ends although the server is gone", async () => {

@@ -36,8 +36,10 @@ async function history(seed: number): Promise<void> {
   const ended = new Map<number, string[]>();
   const wrong: string[] = [];
   let faulty = true;
-  /** A worker that stopped did not learn what came of its last words. */
-  let abandoned = false;
+  /** Claims told, by job and token, with how they ended. */
+  const claims = new Map<string, string[]>();
+  /** Told as lost, so what was last said of them may have been written all the same. */
+  const lost = new Set<number>();
 
   queue.onTake = (row) => {
     for (const { id, context } of running) {
@@ -85,9 +87,16 @@ async function history(seed: number): Promise<void> {
     for (const event of ["done", "dead"] as const) {
       one.on(event, ({ id }: { readonly id: number }) => ended.set(id, [...(ended.get(id) ?? []), event]));
     }
-    one.on("error", (error) => {
-      if ((error as { readonly code?: string }).code === "abandoned") abandoned = true;
+    one.on("claimed", (taken) => {
+      for (const { id, owner } of taken) claims.set(`${id} by ${owner}`, []);
     });
+    for (const event of ["done", "failed", "dead", "lost", "released"] as const) {
+      one.on(event, ({ id, owner }: { readonly id: number; readonly owner: unknown }) => {
+        claims.get(`${id} by ${owner}`)?.push(event);
+        if (event === "lost") lost.add(id);
+      });
+    }
+    one.on("error", () => undefined);
     return one;
   };
 
@@ -130,8 +139,11 @@ async function history(seed: number): Promise<void> {
     if (events.length > 1) wrong.push(`job ${id} ended as ${events.join(" and ")}`);
     if (left.has(id) !== (events[0] === "dead")) wrong.push(`job ${id} was told ${events[0]}`);
   }
+  for (const [claim, events] of claims) {
+    if (events.length !== 1) wrong.push(`job ${claim} ended as ${events.join(" and ") || "nothing"}`);
+  }
   for (let id = 1; id <= queue.jobs; id++) {
-    if (!ended.has(id) && !abandoned) wrong.push(`nobody was told how job ${id} ended`);
+    if (!ended.has(id) && !lost.has(id)) wrong.push(`nobody was told how job ${id} ended`);
   }
   if (queue.held !== 0) wrong.push(`${queue.held} claims are still held`);
   if (running.size !== 0) wrong.push(`${running.size} handlers still run`);
