@@ -76,6 +76,8 @@ export interface LogCounters {
   readonly syncs: number;
   /** From the start of each sync to its end. */
   readonly syncMs: number;
+  /** Of all files of the directory now. */
+  readonly fileBytes: number;
 }
 
 /** One file of the log. */
@@ -251,7 +253,8 @@ export class Log {
   }
 
   get counters(): LogCounters {
-    return { frames: this.#frames, bytes: this.#bytes, syncs: this.#syncs, syncMs: this.#syncMs };
+    const fileBytes = this.#disk.list().reduce((sum, name) => sum + this.#disk.size(name), 0);
+    return { frames: this.#frames, bytes: this.#bytes, syncs: this.#syncs, syncMs: this.#syncMs, fileBytes };
   }
 
   /** Oldest first. */

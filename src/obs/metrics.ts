@@ -23,6 +23,7 @@ export interface LoggedCounts {
   readonly bytes: number;
   readonly syncs: number;
   readonly syncMs: number;
+  readonly fileBytes: number;
 }
 
 /** What stands at the moment of a scrape. */
@@ -133,11 +134,12 @@ export class Metrics {
   }
 }
 
-function logged(out: Exposition, { frames, bytes, syncs, syncMs }: LoggedCounts): void {
+function logged(out: Exposition, { frames, bytes, syncs, syncMs, fileBytes }: LoggedCounts): void {
   out.single("fenec_log_frames_total", "counter", "Changes written to the redo log.", frames);
   out.single("fenec_log_bytes_total", "counter", "Bytes of those.", bytes);
   out.single("fenec_log_syncs_total", "counter", "Syncs of the redo log; one does for all changes before it.", syncs);
   out.single("fenec_log_sync_seconds_total", "counter", "How long those took together.", syncMs / 1_000);
+  out.single("fenec_file_bytes", "gauge", "Size of the files of the data directory.", fileBytes);
 }
 
 function tables(out: Exposition, store: Store): void {

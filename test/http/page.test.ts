@@ -42,7 +42,7 @@ test("flags, and which are not there yet", () => {
 
 test("metrics", async () => {
   const engine = new ToldEngine();
-  engine.logged = { frames: 1, bytes: 1, syncs: 1, syncMs: 1 };
+  engine.logged = { frames: 1, bytes: 1, syncs: 1, syncMs: 1, fileBytes: 1 };
   const text = (await new Asked({ engine }).ask("GET", "/_metrics")).body;
   const families = [...text.matchAll(/^# TYPE (\w+) /gm)].map(([, name = ""]) => name);
   let queue = "";

@@ -49,6 +49,10 @@ test("frames come back in order with their positions, times and counters", async
   expect(first.log.append(bytes(""), 4, 1001, false)).toBe(2);
   await first.log.whenDurable(2);
   expect(first.log.durable).toBe(2);
+  expect(first.log.counters.fileBytes).toBe(
+    fs.readdirSync(path).reduce((sum, name) => sum + fs.statSync(join(path, name)).size, 0),
+  );
+  expect(first.log.counters.fileBytes).toBeGreaterThanOrEqual(first.log.counters.bytes);
   await first.close();
 
   const second = open(path);

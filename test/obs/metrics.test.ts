@@ -60,7 +60,7 @@ describe("metrics", () => {
         queues: [{ collection: "q", ready: 1, delayed: 2, leased: 3, dead: 4, oldestReadySeconds: 1.5 }],
         seq: 7,
         storageFailed: true,
-        logged: { frames: 9, bytes: 900, syncs: 4, syncMs: 2_500 },
+        logged: { frames: 9, bytes: 900, syncs: 4, syncMs: 2_500, fileBytes: 7_000 },
         held: { held: 1, looks: 5, runs: 4 },
       }),
     );
@@ -78,6 +78,7 @@ describe("metrics", () => {
     expect(of("fenec_storage_failed")).toBe(1);
     expect(of('fenec_connections{transport="http"}')).toBe(3);
     expect(of("fenec_log_frames_total")).toBe(9);
+    expect(of("fenec_file_bytes")).toBe(7_000);
     expect(of("fenec_log_bytes_total")).toBe(900);
     expect(of("fenec_log_syncs_total")).toBe(4);
     expect(of("fenec_log_sync_seconds_total")).toBe(2.5);
