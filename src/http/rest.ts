@@ -9,6 +9,7 @@
 import { BODY_DEPTH } from "../base/limits.ts";
 import { Refusal } from "../base/refusal.ts";
 import type { BatchRequest } from "../engine/contract.ts";
+import type { Statement } from "../lang/ast.ts";
 import { parseCondition, parseStatement } from "../lang/parse.ts";
 import { nameEnd } from "../lang/reader.ts";
 import { fieldOf } from "../schema/find.ts";
@@ -292,7 +293,7 @@ function orderText(schema: CollectionSchema, item: string): string {
 function selectText(list: string): string {
   const items = list.split(",").map((item) => item.trim());
   if (items.every((item) => item === "*" || isPath(item))) return items.join(", ");
-  const statement = parseStatement(`get c select ${list}\n`);
+  const statement = statementOf(list);
   const bare =
     statement.kind === "get" &&
     statement.collection === "c" &&
@@ -308,6 +309,16 @@ function selectText(list: string): string {
   if (!bare) throw new Refusal("bad_clause", "select is a list of fields and expressions, and no other clause");
   refuseParameters(statement.select, "select");
   return list;
+}
+
+/** Places in it would be those of a text that nobody sent. */
+function statementOf(list: string): Statement {
+  try {
+    return parseStatement(`get c select ${list}\n`);
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error;
+    throw new Refusal(error.code, `select: ${error.message.replace(/^line \d+, column \d+: /, "")}`);
+  }
 }
 
 function isPath(text: string): boolean {

@@ -164,6 +164,8 @@ describe("refused with words that say what is right:", () => {
     ["order=", "order is empty: it names fields, as in order=n.desc,id"],
     ["group=&select=count(*)", "group is empty: it names fields"],
     ["where=", "where is empty: it is a condition"],
+    ["select=n,", "select: found the end of the text, expected `*` or an expression"],
+    ["select=n m", "select: found `m`"],
     ["order=n.desc.nullsfirst", "order=n.desc.nullsfirst: nulls come first, and last with desc"],
     ["order=n.nullslast", "order=n.nullslast: nulls come first, and last with desc"],
     ["order=n.up", "order=n.up: behind a field stands asc or desc"],
