@@ -18,11 +18,25 @@ function complain(text: string): void {
   process.stderr.write(`${text}\n`);
 }
 
+/** Statements, and the file they came in. */
+interface Text {
+  readonly text: string;
+  readonly file: string | undefined;
+}
+
+/** @throws Error with words for the user. */
+function textOf({ kind, value }: Options["work"][number]): Text {
+  if (kind === "text") return { text: value, file: undefined };
+  try {
+    return { text: readFileSync(value === "-" ? 0 : value, "utf8"), file: value };
+  } catch {
+    throw new Error(`the file ${value} cannot be read`);
+  }
+}
+
 /** Runs texts one after another; false at the first statement or command refused. */
-async function runAll(session: Session, work: Options["work"]): Promise<boolean> {
-  for (const { kind, value } of work) {
-    const text = kind === "text" ? value : readFileSync(value === "-" ? 0 : value, "utf8");
-    const file = kind === "text" ? undefined : value;
+async function runAll(session: Session, texts: readonly Text[]): Promise<boolean> {
+  for (const { text, file } of texts) {
     for (const piece of statementsOf(text)) {
       const command = commandOf(piece.text);
       if (command === undefined) {
@@ -133,8 +147,10 @@ async function prompt(session: Session): Promise<void> {
 
 async function main(): Promise<number> {
   let options: Options | "help";
+  let texts: readonly Text[] = [];
   try {
     options = optionsOf(process.argv.slice(2), process.env);
+    if (options !== "help") texts = options.work.map(textOf);
   } catch (error) {
     complain(`shell: ${error instanceof Error ? error.message : String(error)}`);
     return 2;
@@ -143,11 +159,11 @@ async function main(): Promise<number> {
     print(HELP);
     return 0;
   }
-  const { url, token, timing, work } = options;
+  const { url, token, timing } = options;
   const output = options.output ?? (process.stdout.isTTY === true ? "table" : "plain");
   const session = new Session({ url, token, output, timing, print, complain });
-  if (work.length > 0) return (await runAll(session, work)) ? 0 : 1;
-  if (process.stdin.isTTY !== true) return (await runAll(session, [{ kind: "file", value: "-" }])) ? 0 : 1;
+  if (texts.length === 0 && process.stdin.isTTY !== true) texts = [textOf({ kind: "file", value: "-" })];
+  if (texts.length > 0) return (await runAll(session, texts)) ? 0 : 1;
   await prompt(session);
   return 0;
 }

@@ -72,7 +72,7 @@ export function optionsOf(
     }
   }
   if (!/^https?:\/\//.test(url)) url = `http://${url}`;
-  if (!URL.canParse(url)) throw new Error(`--url is no URL: ${url}`);
+  if (!URL.canParse(url)) throw new Error(`--url or FENEC_URL is http://<host>:<port>, not ${url}`);
   return { url, token, work, output, timing };
 }
 

@@ -180,6 +180,11 @@ describe("as a process", () => {
 
   test("tells a wrong option, a wrong token, and a server that is not there", async () => {
     expect((await shell(["--no"])).status).toBe(2);
+    expect(await shell(["-c", "collections", "-f", join(directory, "nosuch")])).toEqual({
+      status: 2,
+      out: "",
+      err: `shell: the file ${join(directory, "nosuch")} cannot be read\n`,
+    });
     const strict = Bun.serve({
       port: 0,
       hostname: "127.0.0.1",
