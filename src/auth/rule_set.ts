@@ -78,8 +78,16 @@ function updateRule({ fields, where }: Rule): UpdateRule {
   return { fields, where, transition: true, reach };
 }
 
-function topParts(where: Expr): readonly Expr[] {
-  return where.kind === "and" ? where.of : [where];
+/** The conditions that all must hold, whatever parentheses stand around some of them. */
+function topParts(where: Expr): Expr[] {
+  if (where.kind !== "and") return [where];
+  const parts: Expr[] = [];
+  const pending = [...where.of].reverse();
+  for (let part = pending.pop(); part !== undefined; part = pending.pop()) {
+    if (part.kind === "and") for (const inner of part.of.toReversed()) pending.push(inner);
+    else parts.push(part);
+  }
+  return parts;
 }
 
 /** Fields held equal to a value of the token or of the rule, at the top of a filter. */

@@ -320,7 +320,7 @@ export class Judge {
   #admitted(rules: readonly JudgedRule[], table: JudgedTable, sent: ReadonlyMap<string, Plain>): JudgedRow {
     for (const rule of rules) {
       const cells = new Map(sent);
-      for (const part of rule.where === null ? [] : partsOf(rule.where)) {
+      for (const part of rulePartsOf(rule.where)) {
         if (part.if !== "compare" || part.op !== "=") continue;
         for (const [side, other] of [
           [part.left, part.right],
@@ -417,7 +417,7 @@ export class Judge {
   }
 
   #reaches(rule: JudgedRule, row: JudgedRow): boolean {
-    for (const part of rule.where === null ? [] : partsOf(rule.where)) {
+    for (const part of rulePartsOf(rule.where)) {
       if (!readsAfter(part) && !this.#holds(part, row, null)) return false;
     }
     return true;
@@ -653,6 +653,12 @@ function checkUnique(table: JudgedTable, rows: readonly JudgedRow[]): void {
 
 function partsOf(condition: Condition): readonly Condition[] {
   return condition.if === "and" ? condition.of : [condition];
+}
+
+/** A rule's parts, those in parentheses among them. */
+function rulePartsOf(condition: Condition | null): readonly Condition[] {
+  if (condition === null) return [];
+  return condition.if === "and" ? condition.of.flatMap(rulePartsOf) : [condition];
 }
 
 /** Every value in a condition, inner reads aside. */

@@ -313,6 +313,28 @@ describe("a rule that does not fit", () => {
   });
 });
 
+test("parentheses in a rule change neither the rows it reaches nor the fields it fills", async () => {
+  const kit = new Kit(
+    [
+      "jobs update where (queue = $jwt.queue and new.owner = $jwt.sub) and (n < 5 and new.n = n + 1)",
+      "jobs insert where (queue = $jwt.queue and (owner = null and n = 0)) and t != null",
+    ].join("\n"),
+  );
+  await kit.root(
+    "create collection jobs (queue text, owner text, n int, t text)",
+    'put jobs [{queue: "mail", n: 1}, {queue: "video", n: 1}, {queue: "mail", n: 5}]',
+  );
+  const headers = kit.headers({ queue: "mail" });
+  for (const id of [2, 3, 4]) {
+    const answer = await kit.query('set jobs {owner: "ann"} where id = $1', [id], headers);
+    expect({ id, body: answer.body }).toEqual({ id, body: '{"affected":0}' });
+  }
+  expect((await kit.query('set jobs {owner: "ann"} where id = 1', [], headers)).status).toBe(403);
+  expect((await kit.query('set jobs {owner: "ann", n: n + 1}', [], headers)).body).toBe('{"affected":1}');
+  expect((await kit.query('put jobs {t: "x"}', [], headers)).body).toBe('{"affected":1}');
+  expect(await kit.root("get jobs select queue, n where id = 4")).toBe('[{"queue":"mail","n":0}]');
+});
+
 describe("expired rows", () => {
   test("are asked for by who is granted them, of the rows of that grant", async () => {
     const kit = new Kit("stints read,write where who = $jwt.sub\nstints expired where n > 1\nothers read,write");
