@@ -24,7 +24,8 @@ export function contextOf(request: Request, identity: Identity, body: string): R
     if (identity.scope === null) return UNKEYED;
     return { scope: identity.scope, idempotencyKey: null, requestHash: "" };
   }
-  if (key === "" || Buffer.byteLength(key) > KEY_BYTES) {
+  // A character of a header is a byte of it.
+  if (key === "" || key.length > KEY_BYTES) {
     throw new Refusal("bad_key", `an Idempotency-Key has from 1 to ${KEY_BYTES} bytes`);
   }
   // In one call: half of what it takes piece by piece.
