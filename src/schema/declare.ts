@@ -118,7 +118,7 @@ export function checkedIndex(
 function checkIndexedType(field: Field, kind: IndexKind): void {
   const type = field.type;
   if (type.kind !== "list" && INDEXED_TYPES[kind].includes(type.kind)) return;
-  const said = `\`@${kind}\` cannot be on \`${field.name}\`, a \`${typeText(type)}\` field`;
+  const said = `\`@${kind}\` cannot be on \`${field.name}\`, a field of \`${typeText(type)}\``;
   if (type.kind === "geo") throw new Refusal("bad_schema", `${said}; a point takes \`@geo\` alone`);
   if (type.kind === "json" && PATH_INDEXES.includes(kind)) {
     throw new Refusal(
