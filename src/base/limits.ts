@@ -50,8 +50,10 @@ export const LOG_FRAME_BYTES = 512 * 1024 * 1024;
 export const LOG_SEGMENT_BYTES = 64 * 1024 * 1024;
 /** Space a segment takes in advance, at most. */
 export const LOG_PREALLOCATED_BYTES = 256 * 1024;
-/** Space kept back for the deletes and acks of a full disk (`--reserve-bytes`). */
+/** Space kept back for the claims and acks of a full disk (`--reserve-bytes`). */
 export const LOG_RESERVE_BYTES = 1024 * 1024;
+/** A `set` whose change is no larger may use the reserve as deletes do: a page of claims, not a rewriting of payloads. */
+export const RESERVED_SET_BYTES = 64 * 1024;
 /** A snapshot is due once this much was logged (`--snapshot-bytes`); half a segment keeps a small directory small. */
 export const CHECKPOINT_LOG_BYTES = LOG_SEGMENT_BYTES / 2;
 /** And once this time has gone by, if anything was written (`--snapshot-seconds`). */

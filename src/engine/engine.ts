@@ -4,6 +4,7 @@
  */
 
 import { ByteWriter } from "../base/bytes.ts";
+import { RESERVED_SET_BYTES } from "../base/limits.ts";
 import { Refusal } from "../base/refusal.ts";
 import type { Clock } from "../clock/clock.ts";
 import { type Parsed, StatementCache } from "../exec/cache.ts";
@@ -109,7 +110,7 @@ export class Engine implements EngineContract {
     this.#admit(plan, this.#payload.length, context);
     const outcome = StatementOutcome.of(result, true, this.#seq + result.change.length);
     const recordAt = key === null ? 0 : this.#record(key, context, [outcome], false);
-    this.#append(result.change.length, isEssential(plan));
+    this.#append(result.change.length, isEssential(plan, this.#payload.length));
     this.store.apply(result.change);
     if (key !== null) this.answers.keepWritten(key, this.#payload, recordAt, this.clock.now());
     this.#wrote(result.change, this.#seq);
@@ -152,7 +153,7 @@ export class Engine implements EngineContract {
           this.#admit(plan, payload.length, context);
           this.store.apply(result.change, undo);
           documents += result.change.length;
-          if (!isEssential(plan)) essential = false;
+          if (!isEssential(plan, payload.length)) essential = false;
         }
         if (plan.isWrite) isRead = false;
         ran.push({ result, plan });
@@ -393,7 +394,9 @@ function isKeyed(parsed: Parsed, context: RequestContext): boolean {
   );
 }
 
-function isEssential(plan: Plan): boolean {
+/** May be logged in what is kept back of a full disk: what gives room, and claims, without which no work would end. */
+function isEssential(plan: Plan, bytes: number): boolean {
+  if (plan.verb === "set") return bytes <= RESERVED_SET_BYTES;
   return plan.verb === "del" || plan.verb === "drop";
 }
 
