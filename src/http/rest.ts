@@ -10,6 +10,7 @@ import { BODY_DEPTH } from "../base/limits.ts";
 import { Refusal } from "../base/refusal.ts";
 import type { BatchRequest } from "../engine/contract.ts";
 import type { Statement } from "../lang/ast.ts";
+import { nearestWord } from "../lang/nearest_word.ts";
 import { parseCondition, parseStatement } from "../lang/parse.ts";
 import { nameEnd } from "../lang/reader.ts";
 import { fieldOf } from "../schema/find.ts";
@@ -243,7 +244,11 @@ function typeOfPath(schema: CollectionSchema, path: string): FieldType {
   const name = dot === -1 ? path : path.slice(0, dot);
   if (path === "id") return INT;
   const field = fieldOf(schema, name);
-  if (field === undefined) throw new Refusal("unknown_field", `${schema.name} has no field ${JSON.stringify(name)}`);
+  if (field === undefined) {
+    const near = nearestWord(name, CLAUSES);
+    const hint = near === undefined ? "" : `; did you mean the clause ${near}?`;
+    throw new Refusal("unknown_field", `${schema.name} has no field ${JSON.stringify(name)}${hint}`);
+  }
   return dot === -1 ? field.type : JSON_TYPE;
 }
 

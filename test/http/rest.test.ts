@@ -172,6 +172,9 @@ describe("refused with words that say what is right:", () => {
     ["order=n.DESC", "order=n.DESC: behind a field stands asc or desc"],
     ["order=n desc", "n.desc"],
     ["order=n,", "a field's name is missing"],
+    ["Limit=1", 't has no field "Limit"; did you mean the clause limit?'],
+    ["selct=n", "did you mean the clause select?"],
+    ["nofield=1", 't has no field "nofield"'],
     ["=1", "a field's name is missing"],
     ["s.x=1", "only a json field has paths"],
   ] as const) {
