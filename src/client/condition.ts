@@ -5,7 +5,7 @@
  */
 
 import { refuse } from "./error.ts";
-import { type Binder, Expr, pathName, Raw } from "./expression.ts";
+import { type Binder, Expr, Piece, pathName, Raw } from "./expression.ts";
 
 type Test =
   | { readonly kind: "raw"; readonly raw: Raw }
@@ -20,9 +20,10 @@ type Node =
   | { readonly kind: "not" | "sealed"; readonly of: Node };
 
 /** A condition made by `or`, `and` or `not`; `raw` is one too. */
-export class Condition {
+export class Condition extends Piece {
   readonly node: Node;
   constructor(node: Node) {
+    super();
     this.node = node;
   }
 }

@@ -37,19 +37,28 @@ function plainValue(value: unknown): unknown {
   if (ArrayBuffer.isView(value) && !(value instanceof DataView)) {
     return Array.from(value as unknown as ArrayLike<number | bigint>);
   }
-  if (value instanceof Fragment || value instanceof Inc || value instanceof Aliased) {
-    return refuse("bad-value", `${value.constructor.name.toLowerCase()}(...) cannot stand here: a value is expected`);
+  return value instanceof Piece ? value.toJSON() : value;
+}
+
+/** What chains are made of, and chains: text, and no value. */
+export abstract class Piece {
+  /** Deep inside a value it is refused as well, not written as an object. */
+  toJSON(): never {
+    return refuse(
+      "bad-value",
+      "a value is expected here, and this is a piece of a chain: an expr, raw, inc, condition",
+    );
   }
-  return value;
 }
 
 /** Text with its values: `?` after `?`. */
-export abstract class Fragment {
+export abstract class Fragment extends Piece {
   readonly text: string;
   readonly values: readonly unknown[];
   readonly #pieces: readonly string[];
 
   constructor(word: "raw" | "expr", text: string, values: readonly unknown[]) {
+    super();
     this.text = text;
     this.values = values;
     this.#pieces = piecesOf(text);
@@ -117,19 +126,21 @@ export class Expr extends Fragment {
   }
 }
 
-export class Aliased<Name extends string = string> {
+export class Aliased<Name extends string = string> extends Piece {
   readonly of: Expr;
   readonly columnName: Name;
   constructor(of: Expr, columnName: string) {
+    super();
     this.of = of;
     this.columnName = columnName as Name;
   }
 }
 
 /** Adds to a number; a null counts as 0. */
-export class Inc {
+export class Inc extends Piece {
   readonly by: number | bigint;
   constructor(by: number | bigint) {
+    super();
     if (typeof by !== "bigint" && !(typeof by === "number" && Number.isFinite(by))) {
       refuse("inc-not-a-number", `inc takes a number, not ${String(by)}`);
     }

@@ -137,8 +137,7 @@ export class FenecHttp<S = LooseSchema> implements Database {
       text = await response.text();
     } catch (cause) {
       if (signal?.aborted === true) throw signal.reason;
-      const reason = cause instanceof Error ? cause.message : String(cause);
-      throw new FenecError("unreachable", `no answer from ${this.url}: ${reason}`, {
+      throw new FenecError("unreachable", `no answer from ${this.url}: ${reasonOf(cause)}`, {
         status: 0,
         query: texts[0],
         cause,
@@ -196,6 +195,12 @@ function waitMs(wait: number | undefined): number {
     refuse("bad-wait", `wait is a number of milliseconds from 0, not ${String(wait)}`);
   }
   return Math.floor(wait);
+}
+
+/** Node says "fetch failed", and why in the cause. */
+function reasonOf(cause: unknown): string {
+  if (!(cause instanceof Error)) return String(cause);
+  return cause.cause instanceof Error ? cause.cause.message || cause.message : cause.message;
 }
 
 /** Something answered that is no Fenec: a proxy's error page, most often. */

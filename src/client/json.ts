@@ -68,7 +68,7 @@ function endOfString(text: string, from: number): number {
 /**
  * The JSON text of a value: a bigint as its digits, a typed array (a Node `Buffer` too) as the list of its numbers, a
  * Date as ISO text in UTC.
- * @throws FenecError `bad-value` for a number that is not finite and for what JSON cannot hold.
+ * @throws FenecError `bad-value` for what JSON cannot hold: a number that is not finite, an undefined in a list, a Map.
  */
 export function writeJson(value: unknown): string {
   let wide = false;
@@ -81,14 +81,30 @@ export function writeJson(value: unknown): string {
       wide = true;
       return MARK + converted;
     }
-    finite(converted);
+    checkKept(held, converted, Array.isArray(this));
     return converted;
   });
   if (text === undefined) refuse("bad-value", `${typeof value} is no value`);
   return wide ? text.replace(MARKED, "$1") : text;
 }
 
-function finite(value: unknown): void {
-  if (typeof value === "number" && !Number.isFinite(value))
-    refuse("bad-value", `${value} is no value: no field holds it`);
+/** JSON writes some values as others without a word: NaN as null, a Map as {}. An undefined member is left out, as usual. */
+function checkKept(held: unknown, converted: unknown, inList: boolean): void {
+  const lost =
+    (typeof converted === "number" && !Number.isFinite(converted)) ||
+    typeof converted === "function" ||
+    typeof converted === "symbol" ||
+    (converted === undefined && inList) ||
+    (converted === null && held instanceof Date) ||
+    converted instanceof Map ||
+    converted instanceof Set ||
+    converted instanceof ArrayBuffer ||
+    converted instanceof DataView;
+  if (lost) refuse("bad-value", `${nameOf(held)} is no value: no field holds it`);
+}
+
+/** "NaN", "an invalid Date", "Map". */
+function nameOf(held: unknown): string {
+  if (held instanceof Date) return "an invalid Date";
+  return typeof held === "number" ? String(held) : Object.prototype.toString.call(held).slice("[object ".length, -1);
 }

@@ -6,7 +6,7 @@
 
 import { type Condition, conditionOf, either, isPlainObject, renderAll, sealed } from "./condition.ts";
 import { refuse } from "./error.ts";
-import { Aliased, aggregateText, Binder, Expr, Inc, pathName, Raw, simpleName } from "./expression.ts";
+import { Aliased, aggregateText, Binder, Expr, Inc, Piece, pathName, Raw, simpleName } from "./expression.ts";
 import type { AggregateText, Document, FieldName, FilterValue, LooseFields, Patch, Picked, Row } from "./schema.ts";
 
 /** A statement's text and the values of its `$1`, `$2`, ... */
@@ -163,11 +163,12 @@ export function from<F = LooseFields>(collection: string): Query<F> {
   });
 }
 
-export class Query<F, R = Row<F>> {
+export class Query<F, R = Row<F>> extends Piece {
   readonly #database: Database | undefined;
   readonly #state: State;
 
   constructor(database: Database | undefined, state: State) {
+    super();
     this.#database = database;
     this.#state = state;
   }

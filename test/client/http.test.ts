@@ -159,6 +159,11 @@ describe("errors", () => {
     expect(await failure(db.run("get a"))).toMatchObject({ status: 200, code: "bad-answer", passing: false });
   });
 
+  test("the reason behind a fetch that failed is told", async () => {
+    const { db } = prepared(new TypeError("fetch failed", { cause: new Error("connect ECONNREFUSED 127.0.0.1:1") }));
+    expect((await failure(db.run("get a"))).message).toEndWith("connect ECONNREFUSED 127.0.0.1:1");
+  });
+
   test("kinds go by the status", () => {
     const kinds = [undefined, 400, 401, 403, 404, 409, 412, 422, 500, 0].map(
       (status) => new FenecError("x", "x", { status }).kind,

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { expr, from, inc, not, raw } from "../../src/client/index.ts";
 import { readJson, writeJson } from "../../src/client/json.ts";
 
 describe("reading", () => {
@@ -71,6 +72,23 @@ describe("writing", () => {
   test("a number no field holds is refused, also deep inside", () => {
     for (const value of [Number.NaN, { a: [Number.POSITIVE_INFINITY] }, new Float64Array([Number.NaN])]) {
       expect(() => writeJson(value)).toThrow(expect.objectContaining({ code: "bad-value" }));
+    }
+  });
+
+  test("what JSON would change without a word is refused, also deep inside", () => {
+    const day = new Date("soon");
+    for (const value of [[undefined], { a: [() => 1] }, { a: Symbol("s") }, { a: { day } }, [new Map()], [new Set()]]) {
+      expect(() => writeJson(value)).toThrow(expect.objectContaining({ code: "bad-value" }));
+    }
+    for (const value of [new ArrayBuffer(2), new DataView(new ArrayBuffer(2))]) {
+      expect(() => writeJson({ value })).toThrow(expect.objectContaining({ code: "bad-value" }));
+    }
+    expect(writeJson({ a: undefined, b: null })).toBe('{"b":null}');
+  });
+
+  test("a piece of a chain is no value, also deep inside", () => {
+    for (const piece of [expr("now()"), inc(1), raw("a"), expr("a").as("b"), not({ a: 1 }), from("jobs")]) {
+      expect(() => writeJson({ payload: [piece] })).toThrow(expect.objectContaining({ code: "bad-value" }));
     }
   });
 
