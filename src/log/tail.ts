@@ -46,6 +46,9 @@ export class Tail {
     } catch (error) {
       file.close();
       disk.remove(name);
+      // Were it there again after a power loss, the segment before it, which goes on, would not be the newest: its torn
+      // end would be damage.
+      disk.sync();
       throw error;
     }
     return new Tail(file, head.salt, SEGMENT_HEAD_BYTES, SEGMENT_HEAD_BYTES, 0, preallocates);

@@ -3,6 +3,7 @@ import { Refusal } from "../../src/base/refusal.ts";
 import { FRAME_HEAD_BYTES } from "../../src/log/frame.ts";
 import { SEAL_BYTES } from "../../src/log/seal.ts";
 import { SimDisk } from "../sim/disk.ts";
+import { Random } from "../store/random.ts";
 import { again, encode, FIRST, openLog, put, turn } from "./log_files.ts";
 
 function codeOf(run: () => unknown): string {
@@ -24,6 +25,9 @@ async function codeOfPromise(promise: Promise<unknown> | undefined): Promise<str
   }
   return "none";
 }
+
+const { FENEC_SEED: givenSeed } = process.env;
+const seed = givenSeed === undefined ? Math.floor(Math.random() * 2 ** 32) : Number(givenSeed);
 
 const RESERVE_BYTES = 64 * 1024;
 
@@ -178,4 +182,19 @@ test("no room for a new segment: the old one goes on", async () => {
   expect(log.segments.length).toBe(2);
   await put(log, "three");
   expect(again(disk.files()).frames).toEqual(["1:one", "2:two", "3:three"]);
+});
+
+test("a segment that found no room does not come back after a power loss, to make the old one's torn end damage", async () => {
+  const { disk, log } = openLog(new SimDisk());
+  await put(log, "one");
+  disk.capacityBytes = used(disk) + 60;
+  await log.rotate();
+  disk.capacityBytes = Infinity;
+  log.append(encode("two, that no sync was over for"), 2, 0, false);
+  disk.holdsSyncs = true;
+  await turn();
+  for (let round = 0; round < 300; round++) {
+    const { frames } = again(disk.afterPowerLoss(new Random(seed + round)));
+    expect(["1:one", "1:one,2:two, that no sync was over for"], `FENEC_SEED=${seed + round}`).toContain(`${frames}`);
+  }
 });
