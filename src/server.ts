@@ -199,7 +199,7 @@ async function openAccess(
   try {
     return await openGate({
       ...keySources(flags, named),
-      token: flags.token,
+      token: givenFlag(flags, named, "token"),
       policyFile: givenFlag(flags, named, "policy"),
       requireExp: flags["jwt-require-exp"],
       maxAgeSeconds: flags["jwt-max-age"],

@@ -20,7 +20,7 @@ export interface KeySources {
 }
 
 export interface GateSources extends KeySources {
-  readonly token: string | null;
+  readonly token: Given | null;
   readonly policyFile: Given | null;
   readonly requireExp: boolean;
   readonly maxAgeSeconds: number | null;
@@ -41,11 +41,17 @@ export interface OpenedGate {
   readonly policy: Policy;
 }
 
+const SENDABLE = /^[\x21-\x7e]+$/;
 const NO_RULES: Policy = { rules: [], appendOnly: new Set() };
 
 /** @throws KeyError, PolicyError: what stops the start */
 export async function openGate(sources: GateSources): Promise<OpenedGate> {
   const { token, policyFile, requireExp, maxAgeSeconds, delayMs, readOnly, cors, functions, now, addressOf } = sources;
+  if (token !== null && !SENDABLE.test(token.value)) {
+    throw new KeyError(
+      `${token.by}: a token is sent in a header, so it is of visible ASCII characters and has no blanks`,
+    );
+  }
   const keys = await openKeys(sources, sources.warn);
   if (policyFile !== null && keys === null) {
     throw new KeyError(
@@ -55,7 +61,7 @@ export async function openGate(sources: GateSources): Promise<OpenedGate> {
   const policy = policyFile === null ? NO_RULES : readPolicy(policyFile, functions);
   if (keys !== null && policy.rules.length === 0) sources.warn("no rule grants a token anything: see --policy");
   const tokens = keys === null ? null : new Tokens(keys, policy, { requireExp, maxAgeSeconds });
-  return { gate: new Gate({ token, tokens, delayMs, now, addressOf, readOnly, cors }), policy };
+  return { gate: new Gate({ token: token?.value ?? null, tokens, delayMs, now, addressOf, readOnly, cors }), policy };
 }
 
 /**

@@ -36,6 +36,8 @@ describe("stops the start, with the flag or variable it came by:", () => {
   const short = file("short", "short");
   const bad = file("bad", "# x\n\njobs raed\n");
   for (const [name, flags, env, says] of [
+    ["a token no header can hold", ["--token", "two words"], {}, "--token: a token is sent in a header"],
+    ["the same as a variable", [], { FENEC_TOKEN: "tök" }, "FENEC_TOKEN: a token is sent in a header"],
     ["a secret that is too short", ["--jwt-secret", "short"], {}, "--jwt-secret: a token secret has 32 bytes or more"],
     ["the same as a variable", [], { FENEC_JWT_SECRET: "short" }, "FENEC_JWT_SECRET: a token secret has 32 bytes"],
     ["the same in a file", ["--jwt-secret-file", short], {}, "--jwt-secret-file: a token secret has 32 bytes"],
