@@ -62,7 +62,7 @@ const FLAGS = {
     seconds,
   ),
   "segment-bytes": flag("<bytes>", LOG_SEGMENT_BYTES, "past which a file of the log is done", bytes),
-  "reserve-bytes": flag("<bytes>", LOG_RESERVE_BYTES, "kept back for the deletes of a full disk", bytes),
+  "reserve-bytes": flag("<bytes>", LOG_RESERVE_BYTES, "kept back for the claims and deletes of a full disk", bytes),
   "read-only": on("takes no writes"),
   insecure: on("lets it listen beyond this machine without asking for a token"),
   cors: {
