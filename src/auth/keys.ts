@@ -97,6 +97,7 @@ export class Keys {
   readonly #path: string | null;
   #seen: string;
   #lookedMs = Number.NEGATIVE_INFINITY;
+  #looking: Promise<void> | null = null;
   /** Rises when the keys change: what was verified by the old ones is to be forgotten. */
   version = 0;
   readonly #warn: (words: string) => void;
@@ -157,19 +158,30 @@ export class Keys {
 
   /** The keys as the file has them; one gone bad leaves the last good ones. */
   async current(): Promise<readonly VerifyingKey[]> {
-    if (this.#path === null || !this.stale) return this.#keys;
-    this.#lookedMs = this.#elapsed();
-    const seen = stampOf(this.#path);
-    if (seen === this.#seen) return this.#keys;
-    this.#seen = seen;
-    try {
-      this.#keys = await readKeys(readFileSync(this.#path, "utf8"));
-      this.version++;
-    } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
-      this.#warn(`the key file changed and is not usable, so the keys before it stay: ${why}`);
+    if (this.#path !== null && this.stale) {
+      // Whoever asks while it is read waits with the first: by the keys before it a new token would be refused.
+      this.#looking ??= this.#look(this.#path).finally(() => {
+        this.#looking = null;
+      });
+      await this.#looking;
     }
     return this.#keys;
+  }
+
+  async #look(path: string): Promise<void> {
+    const fromMs = this.#elapsed();
+    const seen = stampOf(path);
+    if (seen !== this.#seen) {
+      this.#seen = seen;
+      try {
+        this.#keys = await readKeys(readFileSync(path, "utf8"));
+        this.version++;
+      } catch (error) {
+        const why = error instanceof Error ? error.message : String(error);
+        this.#warn(`the key file changed and is not usable, so the keys before it stay: ${why}`);
+      }
+    }
+    this.#lookedMs = fromMs;
   }
 
   /** Whether the file may have changed since it was last looked at: what is cached must not be trusted without a look. */

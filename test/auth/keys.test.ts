@@ -222,6 +222,30 @@ describe("tokens of a key file", () => {
   });
 });
 
+test("all who ask while a changed key file is read are answered by what it says", async () => {
+  using scratch = new Scratch();
+  const file = join(scratch.path, "keys.json");
+  const { pair, jwk } = await rsaPair();
+  writeFileSync(file, JSON.stringify([octKey(SECRET, "old")]));
+  let elapsedMs = 0;
+  const keys = await Keys.fromFile(
+    file,
+    () => {},
+    () => elapsedMs,
+  );
+  const tokens = tokensOf(keys);
+  const old = forged({ alg: "HS256", kid: "old" }, SECRET);
+  expect(await why(tokens, old)).toBe("taken");
+  const next = await new SignJWT({ exp: NOW_S + 60 }).setProtectedHeader({ alg: "RS256" }).sign(pair.privateKey);
+  writeFileSync(file, JSON.stringify([jwk]));
+  elapsedMs += 1_000;
+  const first = why(tokens, next);
+  expect(tokens.known(old, NOW_MS)).toBeUndefined();
+  const asked = [why(tokens, next), why(tokens, old)];
+  expect(await first).toBe("taken");
+  expect(await Promise.all(asked)).toEqual(["taken", "the token is not signed by a key of this server"]);
+});
+
 describe("a minted token", () => {
   test("is one that the same keys take, for an hour unless it says otherwise", async () => {
     for (const keys of [Keys.fromSecret(SECRET), await keysOf([octKey(SECRET, "k")])]) {
