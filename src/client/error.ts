@@ -78,6 +78,11 @@ export class FenecError extends Error {
   }
 }
 
+/** A statement that was run, and answered otherwise than its caller asked: no rows, or no count. */
+export function wrongAnswer(query: string, missing: "rows" | "count"): never {
+  throw new FenecError("bad-answer", `\`${query}\` was answered no ${missing}`, { status: 200, query });
+}
+
 /** A refusal by the builder: made before anything is sent. */
 export function refuse(code: string, message: string): never {
   throw new FenecError(code, message);

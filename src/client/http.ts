@@ -4,7 +4,7 @@
  * make, safely under an idempotency key.
  */
 
-import { FenecError, refuse } from "./error.ts";
+import { FenecError, refuse, wrongAnswer } from "./error.ts";
 import { type Ints, readJson, writeJson } from "./json.ts";
 import {
   type Answer,
@@ -98,7 +98,7 @@ export class FenecHttp<S = LooseSchema> implements Database {
     options: SendOptions = {},
   ): Promise<R[]> {
     const answer = await this.run(text, params, options);
-    if (!("rows" in answer)) refuse("bad-answer", `\`${text}\` was answered no rows`);
+    if (!("rows" in answer)) wrongAnswer(text, "rows");
     return answer.rows as R[];
   }
 

@@ -5,7 +5,7 @@
  */
 
 import { type Condition, conditionOf, either, isPlainObject, renderAll, sealed } from "./condition.ts";
-import { refuse } from "./error.ts";
+import { refuse, wrongAnswer } from "./error.ts";
 import { Aliased, aggregateText, Binder, Expr, Inc, Piece, pathName, Raw, simpleName } from "./expression.ts";
 import type { AggregateText, Document, FieldName, FilterValue, LooseFields, Patch, Picked, Row } from "./schema.ts";
 
@@ -34,7 +34,7 @@ export interface WriteOptions extends SendOptions {
   readonly require?: number | undefined;
 }
 
-type Returning = true | readonly string[] | undefined;
+type Returning = boolean | readonly string[] | undefined;
 interface ReturningOption {
   readonly returning?: Returning;
 }
@@ -387,18 +387,18 @@ export class Query<F, R = Row<F>> extends Piece {
   }
 
   async #writeOrRows(statement: Statement, options: WriteOptions & ReturningOption): Promise<unknown> {
-    return isReturning(options.returning) ? this.#send(statement, options) : this.#write(statement, options);
+    return asksRows(options.returning) ? this.#send(statement, options) : this.#write(statement, options);
   }
 
   async #send(statement: Statement, options: SendOptions): Promise<readonly Readonly<Record<string, unknown>>[]> {
     const answer = await this.database.run(statement[0], statement[1], options);
-    if (!("rows" in answer)) refuse("bad-answer", `\`${statement[0]}\` was answered no rows`);
+    if (!("rows" in answer)) wrongAnswer(statement[0], "rows");
     return answer.rows as readonly Readonly<Record<string, unknown>>[];
   }
 
   async #write(statement: Statement, options: SendOptions): Promise<number> {
     const answer = await this.database.run(statement[0], statement[1], options);
-    if (!("count" in answer)) refuse("bad-answer", `\`${statement[0]}\` was answered no count`);
+    if (!("count" in answer)) wrongAnswer(statement[0], "count");
     return Number(answer.count);
   }
 
@@ -532,13 +532,14 @@ function object(fields: unknown, binder: Binder, patch: boolean): string {
   return `{${parts.join(", ")}}`;
 }
 
-function isReturning(returning: Returning): returning is true | readonly string[] {
-  return returning === true || Array.isArray(returning);
+function asksRows(returning: Returning): returning is true | readonly string[] {
+  return returning !== undefined && returning !== false;
 }
 
 function returningClause(returning: Returning): string {
-  if (!isReturning(returning)) return "";
+  if (!asksRows(returning)) return "";
   if (returning === true) return " returning *";
+  if (!Array.isArray(returning)) refuse("bad-returning", "returning takes true or a list of fields");
   if (returning.length === 0) refuse("returning-empty", "returning names no field; true answers all");
   if (returning.includes("*")) {
     if (returning.length > 1) refuse("returning-star-and-more", "returning * answers every field: name no other");

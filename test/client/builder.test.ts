@@ -265,6 +265,14 @@ describe("beyond the vectors", () => {
     expect(from("jobs").toInsert([{ a: 1 }])[0]).toBe("put jobs {a: $1}");
   });
 
+  test("a returning that is no list is refused, not passed over", () => {
+    const one = from("jobs").where("a", 1);
+    for (const returning of ["id", "*", 1, null, {}]) {
+      expect(codeOf(() => one.toDelete({ returning: returning as unknown as true }))).toBe("bad-returning");
+    }
+    expect(one.toDelete({ returning: false as unknown as true })[0]).toBe("del jobs where a = $1");
+  });
+
   test("an offset of 0 is none, for a count and a write as well", () => {
     const page = from("jobs").where("a", 1).offset(5).offset(0);
     expect(page.toCount()[0]).toBe("get jobs where a = $1 count");

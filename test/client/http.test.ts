@@ -159,6 +159,14 @@ describe("errors", () => {
     expect(await failure(db.run("get a"))).toMatchObject({ status: 200, code: "bad-answer", passing: false });
   });
 
+  test("an answer of another kind than asked for is no refusal by the builder: the statement was run", async () => {
+    const { db } = prepared(json('{"affected":1}'), json('{"affected":1}'), json("[]"));
+    const wrong = { status: 200, code: "bad-answer", kind: "io", query: "set a {b: 1}" };
+    expect(await failure(db.rows("set a {b: 1}"))).toMatchObject(wrong);
+    expect(await failure(db.from("a").rows())).toMatchObject({ ...wrong, query: "get a" });
+    expect(await failure(db.from("a").insert({ b: 1 }))).toMatchObject({ ...wrong, query: "put a {b: $1}" });
+  });
+
   test("the reason behind a fetch that failed is told", async () => {
     const { db } = prepared(new TypeError("fetch failed", { cause: new Error("connect ECONNREFUSED 127.0.0.1:1") }));
     expect((await failure(db.run("get a"))).message).toEndWith("connect ECONNREFUSED 127.0.0.1:1");
