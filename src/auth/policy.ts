@@ -217,7 +217,8 @@ function conditionOf(line: number, text: string, functions: readonly string[]): 
       throw wrong(line, "expired() is not for rules: grant expired");
     }
     if (expr.kind === "call" && !functions.includes(expr.name)) {
-      throw wrong(line, `a rule has no function \`${expr.name}\`: known are ${functions.join(", ")}`);
+      const known = functions.filter((name) => name !== "expired");
+      throw wrong(line, `a rule has no function \`${expr.name}\`: known are ${known.join(", ")}`);
     }
   }
   return where;

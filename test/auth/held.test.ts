@@ -26,7 +26,7 @@ setDefaultTimeout(600_000);
 
 const { FENEC_SEED, FENEC_ROUNDS } = process.env;
 const SEED = FENEC_SEED === undefined ? Math.floor(Math.random() * 2 ** 32) : Number(FENEC_SEED);
-/** `FENEC_ROUNDS=5000` for a long run. */
+/** `bun run test:access` for a long run. */
 const ROUNDS = Number(FENEC_ROUNDS ?? 120);
 const CLAIMS = 8;
 const EVENTS = 12;

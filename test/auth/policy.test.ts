@@ -118,6 +118,10 @@ describe("a policy", () => {
     });
   }
 
+  test("the functions a rule is told of are those it may call", () => {
+    expect(() => rulesOf("a read where lenght(x) > 1")).toThrow(/: known are now, .*, within$/);
+  });
+
   test("write on what is append-only lets rows in, and nothing else", () => {
     const { rules, appendOnly } = parsePolicy("a read,write\na append-only", FUNCTION_NAMES);
     expect(rules).toHaveLength(1);

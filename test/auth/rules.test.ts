@@ -25,7 +25,7 @@ setDefaultTimeout(600_000);
 
 const { FENEC_SEED, FENEC_STATEMENTS, FENEC_COUNTS } = process.env;
 const SEED = FENEC_SEED === undefined ? Math.floor(Math.random() * 2 ** 32) : Number(FENEC_SEED);
-/** The long run, of 20 000 and more, is `FENEC_STATEMENTS=200000 bun test test/auth/rules.test.ts`. */
+/** `bun run test:access` for a long run, of 20 000 and more. */
 const STATEMENTS = Number(FENEC_STATEMENTS ?? 4_000);
 /** Databases of one policy and token, and statements of one database. */
 const WORLDS = 4;
