@@ -143,6 +143,7 @@ export class SimDisk implements Disk {
   #entries = new Map<string, Contents>();
   #journal: ((entries: Map<string, Contents>) => void)[] = [];
   #off = false;
+  readonly #goneOff = Promise.withResolvers<void>();
   readonly #held: (() => void)[] = [];
 
   static of(files: ReadonlyMap<string, Buffer>): SimDisk {
@@ -163,7 +164,7 @@ export class SimDisk implements Disk {
     disk.#files = new Map(this.#files);
     disk.#entries = new Map(this.#entries);
     disk.#journal = [...this.#journal];
-    this.#off = true;
+    this.powerOff();
     return disk;
   }
 
@@ -179,6 +180,12 @@ export class SimDisk implements Disk {
 
   powerOff(): void {
     this.#off = true;
+    this.#goneOff.resolve();
+  }
+
+  /** Resolves when the machine goes off: nobody hears then of a sync that was under way. */
+  get whenOff(): Promise<void> {
+    return this.#goneOff.promise;
   }
 
   get isOff(): boolean {
@@ -271,7 +278,7 @@ export class SimDisk implements Disk {
     }
     if (count >= this.bytesToLive) {
       contents.write(bytes.subarray(0, this.bytesToLive), offset);
-      this.#off = true;
+      this.powerOff();
       throw new PoweredOff();
     }
     this.bytesToLive -= count;
@@ -345,7 +352,7 @@ export class SimDisk implements Disk {
     this.#live();
     if (this.failsCall?.call === call && this.failsCall.name.test(name)) throw new DiskError("EIO", `${call} ${name}`);
     if (--this.callsToLive < 0) {
-      this.#off = true;
+      this.powerOff();
       throw new PoweredOff();
     }
   }

@@ -11,7 +11,7 @@ import { answerBatch, answerQuery } from "../../src/http/query.ts";
 import { Service } from "../../src/http/service.ts";
 import { Log } from "../../src/obs/log.ts";
 import { Metrics } from "../../src/obs/metrics.ts";
-import type { SimDisk } from "./disk.ts";
+import { PoweredOff, type SimDisk } from "./disk.ts";
 
 export interface Request {
   readonly path: "/query" | "/batch";
@@ -119,12 +119,15 @@ export class Machine {
     this.#die();
   }
 
-  /** In good order: what is held is answered, and all of it is on disk. */
+  /** In good order: what is held is answered, and all of it is on disk. Rejects when that was cut short. */
   async stop(): Promise<void> {
     this.#service.stop();
     await turns(4);
     this.#service.letGo();
-    await this.database.close();
+    const died = this.disk.whenOff.then(() => {
+      throw new PoweredOff();
+    });
+    await Promise.race([this.database.close(), died]);
     this.#die();
   }
 }
