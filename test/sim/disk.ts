@@ -276,7 +276,8 @@ export class SimDisk implements Disk {
       count = Math.max(0, count - (grows - Math.max(0, room)));
       refused = new DiskError("ENOSPC", `no space left on device, write ${name}`);
     }
-    if (count >= this.bytesToLive) {
+    // A write that was whole had its return: it is the next one that dies.
+    if (count > this.bytesToLive) {
       contents.write(bytes.subarray(0, this.bytesToLive), offset);
       this.powerOff();
       throw new PoweredOff();
