@@ -277,7 +277,7 @@ export class Log {
    *
    * @param seq the change counter after it
    * @param atMs wall time
-   * @param essential it gives space or ends work (a delete, an ack): it may use the reserve of a full disk
+   * @param essential it gives space or lets work go on (a delete, a claim): it may use the reserve of a full disk
    * @throws Refusal `disk_full`: nothing was written, and later appends may go through; `disk_failed`: none will;
    *   `limit_passed`: the change is larger than a frame may be
    */
@@ -508,7 +508,7 @@ export class Log {
   #fullRefusal(): Refusal {
     return new Refusal(
       "disk_full",
-      "the disk is full: nothing was written; reads and deletes go on, and writes will once there is space",
+      "the disk is full: nothing was written; reads, claims and deletes go on, and all writes will once there is space",
     );
   }
 
