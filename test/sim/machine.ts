@@ -127,8 +127,11 @@ export class Machine {
     const died = this.disk.whenOff.then(() => {
       throw new PoweredOff();
     });
-    await Promise.race([this.database.close(), died]);
-    this.#die();
+    try {
+      await Promise.race([this.database.close(), died]);
+    } finally {
+      this.#die();
+    }
   }
 }
 
