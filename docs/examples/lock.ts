@@ -40,9 +40,14 @@ export async function withLock(
   const owner = crypto.randomUUID();
   if (!(await acquire(db, name, owner))) return false;
   const lost = new AbortController();
+  const lose = () => lost.abort(new Error(`the lock ${name} was lost`));
+  let unanswered = 0;
   const renewal = setInterval(async () => {
-    const held = await renew(db, name, owner).catch(() => true);
-    if (!held) lost.abort(new Error(`the lock ${name} was lost`));
+    // A server that does not answer cannot say so, but three times 10 s without a renewal are the lock's 30.
+    if (++unanswered === 3) lose();
+    const held = await renew(db, name, owner).catch(() => undefined);
+    if (held === false) lose();
+    else if (held) unanswered = 0;
   }, 10_000);
   try {
     await work(lost.signal);

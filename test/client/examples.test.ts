@@ -1,6 +1,6 @@
 /** The examples of the documentation, each run as somebody would who copied it. */
 
-import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { afterAll, afterEach, beforeAll, describe, expect, jest, setDefaultTimeout, test } from "bun:test";
 import { join } from "node:path";
 import { Glob } from "bun";
 import { connect, type Worker } from "fenec/client";
@@ -13,6 +13,7 @@ import * as limits from "../../docs/examples/rate_limit.ts";
 import * as schedules from "../../docs/examples/schedule.ts";
 import * as webhooks from "../../docs/examples/webhooks.ts";
 import { PATIENCE_MS, PROJECT, Server } from "../harness/server.ts";
+import { settled } from "./manual_clock.ts";
 
 setDefaultTimeout(PATIENCE_MS);
 
@@ -263,6 +264,40 @@ test("lock: one holder at a time, until it is released or runs out", async () =>
     inside = !(await locks.acquire(db, "cron", "c"));
   });
   expect([ran, inside, await locks.acquire(db, "cron", "c")]).toEqual([true, true, true]);
+});
+
+test("lock: a server that does not answer takes the lock away once its time is over", async () => {
+  jest.useFakeTimers();
+  try {
+    let answers = true;
+    const answer = () =>
+      answers ? Promise.resolve(new Response('{"affected":1}')) : new Promise<never>(() => undefined);
+    const db = connect<locks.Schema>("http://server.test", { fetch: answer });
+    const working = Promise.withResolvers<AbortSignal>();
+    const end = Promise.withResolvers<void>();
+    const ran = locks.withLock(db, "cron", (signal) => {
+      working.resolve(signal);
+      return end.promise;
+    });
+    const signal = await working.promise;
+    const tick = async (): Promise<void> => {
+      jest.advanceTimersByTime(10_000);
+      await settled();
+    };
+    for (let n = 0; n < 6; n++) await tick();
+    expect(signal.aborted).toBe(false);
+    answers = false;
+    await tick();
+    await tick();
+    expect(signal.aborted).toBe(false);
+    await tick();
+    expect(signal.aborted).toBe(true);
+    answers = true;
+    end.resolve();
+    expect(await ran).toBe(true);
+  } finally {
+    jest.useRealTimers();
+  }
 });
 
 test("rate limit: so many a minute, however many ask at once", async () => {
