@@ -9,12 +9,12 @@ export interface Options {
   readonly timing: boolean;
 }
 
-export const HELP = `Usage: sh scripts/shell [options]
+export const HELP = `Usage: sh scripts/shell [options] [file ...]
 
   A prompt for a running server. Statements come from -c, from -f, or from standard input when it is no terminal.
 
   -c 'statement'   run this (several are separated by ;) and end; may be given again
-  -f file          run the statements of a file; - is standard input
+  -f file          run the statements of a file; - is standard input; the -f may be left out
   --url URL        the server; http://127.0.0.1:8080, or FENEC_URL
   --token TOKEN    the bearer token; or FENEC_TOKEN, which other users of the machine cannot read off a process list
   --json           print each answer as the server sent it, a line an answer
@@ -68,6 +68,10 @@ export function optionsOf(
         timing = true;
         break;
       default:
+        if (!word.startsWith("-")) {
+          work.push({ kind: "file", value: word });
+          break;
+        }
         throw new Error(`unknown option ${word}; --help tells them all`);
     }
   }

@@ -104,6 +104,12 @@ describe("options", () => {
       timing: false,
     });
     expect(optionsOf(["--help"], {})).toBe("help");
+    expect(optionsOf(["a.fql", "-f", "-"], {})).toMatchObject({
+      work: [
+        { kind: "file", value: "a.fql" },
+        { kind: "file", value: "-" },
+      ],
+    });
     expect(() => optionsOf(["--ulr", "x"], {})).toThrow("unknown option --ulr");
     expect(() => optionsOf(["-c"], {})).toThrow("-c needs a value");
   });
