@@ -24,6 +24,8 @@ const EVENT_MS = 3_000;
 /** A held request that a step waits for is answered within this: the longest wait there is and some. */
 const AWAIT_MS = 35_000;
 const HOUR_S = 3_600;
+/** A second is young until then. */
+const YOUNG_MS = 100;
 const NONE: Members = new Map();
 
 /** Whether a server that ran other cases will do: keys of requests outlive the collections they wrote to. */
@@ -144,6 +146,7 @@ class HttpCase {
   }
 
   async #request(step: Members): Promise<void> {
+    if (endsSoon(step)) await secondBegun();
     const exchange = this.#server(step).open(this.#requestOf(step));
     const id = optionalText(step, "id");
     if (id !== undefined) this.#sentAt.set(id, exchange.sentAt);
@@ -340,6 +343,17 @@ async function setUp(server: Server, statements: readonly string[], headers: Rec
     const answer = await server.query(statement, [], headers);
     if (answer.status !== 200) throw new Error(`setup ${statement}: ${show(answer)}`);
   }
+}
+
+/** Whether its token ends a counted time from now: whole seconds, as a token tells them. */
+function endsSoon(step: Members): boolean {
+  return ["as", "as_raw"].some((who) => step.has(who) && writeExact(step.get(who) ?? null).includes("{{now_s"));
+}
+
+/** A second is young: a token that ends when the next begins has nearly all of it, and is not over before it is sent. */
+async function secondBegun(): Promise<void> {
+  const pastMs = Date.now() % 1_000;
+  if (pastMs > YOUNG_MS) await Bun.sleep(1_000 - pastMs);
 }
 
 function withExpiry(claims: Members): Members {
