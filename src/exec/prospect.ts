@@ -147,6 +147,8 @@ export class Prospect {
 
   /** When the next row could be taken, if time alone brings one. */
   #next({ leased, delayed, cut }: Kept, env: Env): string {
+    if (this.#plan.time !== null && this.#plan.time.problem !== null)
+      return "next: nobody can tell, so it cannot be held";
     const firstMs = Math.min(leased.firstMs, delayed.firstMs);
     if (!cut && !this.#restTurns && firstMs !== Number.POSITIVE_INFINITY) return nextText(firstMs, env);
     // The moments of all rows would tell of those a token may not know of.

@@ -79,6 +79,13 @@ test("strictly past is a millisecond later", async () => {
   expect(lines(hall, "del jobs where run_at <= now() - 5")).toContain(`next: ${at(15)}, in 15 ms`);
 });
 
+test("where nobody can tell what time brings, nothing is promised", async () => {
+  const hall = await queue("{run_at: now() + 10}");
+  for (const where of ["run_at = now()", "bucket(run_at, 60000) < now()", "run_at <= now() and run_at != now() + 10"]) {
+    expect(lines(hall, `del jobs where ${where}`)).toContain("next: nobody can tell, so it cannot be held");
+  }
+});
+
 test("rows past their ttl are no jobs", async () => {
   const hall = new Hall();
   await hall.run("create collection jobs (run_at timestamp @sorted, at timestamp @ttl(20ms))");
