@@ -34,7 +34,10 @@ import { Contest } from "./contest.ts";
 import { type Instant, Line, Watch } from "./line.ts";
 import { tried } from "./tried.ts";
 import { type TurnGroup, Turns } from "./turns.ts";
-import { type Answer, type HeldRequest, type Prepared, type Run, Waiter } from "./waiter.ts";
+import { type Answer, type HeldRequest, type PlaceOf, type Prepared, type Run, Waiter } from "./waiter.ts";
+
+const NO_PLACE: PlaceOf = () => ({});
+const LINE_OF_BATCH: PlaceOf = (at) => ({ at, completed: 0 });
 
 /** What was written to a board's collection since the last round. */
 class Written {
@@ -104,7 +107,7 @@ export class HeldClaims {
 
   query(request: BatchRequest, context: RequestContext, waitMs: number, gone: AbortSignal): Outcome | Promise<Outcome> {
     const run = (): Outcome => this.#engine.query(request.text, request.params, context);
-    return this.#hold([request], run, context, waitMs, gone) as Outcome | Promise<Outcome>;
+    return this.#hold([request], { run, placeOf: NO_PLACE, context }, waitMs, gone) as Outcome | Promise<Outcome>;
   }
 
   batch(
@@ -114,7 +117,9 @@ export class HeldClaims {
     gone: AbortSignal,
   ): BatchOutcome | Promise<BatchOutcome> {
     const run = (): BatchOutcome => this.#engine.batch(requests, context);
-    return this.#hold(requests, run, context, waitMs, gone) as BatchOutcome | Promise<BatchOutcome>;
+    return this.#hold(requests, { run, placeOf: LINE_OF_BATCH, context }, waitMs, gone) as
+      | BatchOutcome
+      | Promise<BatchOutcome>;
   }
 
   /**
@@ -136,19 +141,19 @@ export class HeldClaims {
 
   #hold(
     requests: readonly BatchRequest[],
-    run: () => Answer,
-    context: RequestContext,
+    asked: Omit<HeldRequest, "prepare">,
     waitMs: number,
     gone: AbortSignal,
   ): Answer | Promise<Answer> {
+    const { context, placeOf } = asked;
     const prepare = (): Prepared[] =>
       requests.map((each) => ({ ...this.#engine.prepare(each, context), request: each }));
-    const request: HeldRequest = { run, context, prepare };
+    const request: HeldRequest = { ...asked, prepare };
     const kinds = tried(() => requests.map((each) => this.#engine.statementOf(each.text).kind));
-    if (kinds === undefined || !writesWhenItCan(kinds)) return request.run();
+    if (kinds === undefined || !writesWhenItCan(kinds, placeOf)) return request.run();
     const prepared = tried(prepare);
     if (prepared === undefined) return request.run();
-    for (const each of prepared) refuseUntold(each);
+    refuseUntold(prepared, placeOf);
     // Whoever came before and has something to take by now takes it first.
     this.#drain();
     const since: Instant = { now: this.#wheel.now };
@@ -469,7 +474,7 @@ export class HeldClaims {
       waiter.last = run;
       const prepared = waiter.request.prepare();
       // Over the schema as it is now, nobody may be able to tell when its answer changes.
-      const untold = refusalOf(() => prepared.forEach(refuseUntold));
+      const untold = refusalOf(() => refuseUntold(prepared, waiter.request.placeOf));
       if (untold === undefined) this.#join(waiter, prepared, since);
       else this.#finish(waiter, { refusal: untold });
     }
@@ -481,11 +486,12 @@ export class HeldClaims {
  *
  * @throws Refusal `not_holdable` where something in it writes every time
  */
-function writesWhenItCan(kinds: readonly Statement["kind"][]): boolean {
-  for (const kind of kinds) {
+function writesWhenItCan(kinds: readonly Statement["kind"][], placeOf: PlaceOf): boolean {
+  for (const [at, kind] of kinds.entries()) {
     if (HOLDABLE.has(kind)) continue;
     const said = kind === "createIndex" ? "create index" : kind;
-    throw new Refusal("not_holdable", `a request with a ${said} in it is not held: it would write every time`);
+    const words = `a request with a ${said} in it is not held: it would write every time`;
+    throw new Refusal("not_holdable", words, placeOf(at));
   }
   return kinds.includes("set") || kinds.includes("del");
 }
@@ -510,12 +516,13 @@ function partOf({ statement, request, plan, env }: Prepared): string | null {
 }
 
 /** @throws Refusal `not_holdable` where nobody can tell when time changes the filter's answer */
-function refuseUntold({ statement, plan: { time }, env }: Prepared): void {
-  if (!(writes(statement) || requires(statement)) || time === null || time.problem === null) return;
-  throw new Refusal(
-    "not_holdable",
-    `a held claim reads the time only by a field compared with now() give or take a number, and this one asks ${boundText(time.problem, env())}`,
-  );
+function refuseUntold(prepared: readonly Prepared[], placeOf: PlaceOf): void {
+  for (const [at, { statement, plan, env }] of prepared.entries()) {
+    const problem = plan.time?.problem ?? null;
+    if (!(writes(statement) || requires(statement)) || problem === null) continue;
+    const words = `a held claim reads the time only by a field compared with now() give or take a number, and this one asks ${boundText(problem, env())}`;
+    throw new Refusal("not_holdable", words, placeOf(at));
+  }
 }
 
 /** The limits and requires of a request: waiters that differ in them alone share a line, but not an unmet need. */

@@ -1,7 +1,7 @@
 /** One held request: run once, found nothing, and kept until it writes or its wait is over. Answered exactly once. */
 
 import { assert } from "../base/assert.ts";
-import type { Refusal } from "../base/refusal.ts";
+import type { Refusal, RefusalData } from "../base/refusal.ts";
 import type { Moment } from "../clock/wheel.ts";
 import type { BatchOutcome, BatchRequest, Outcome, RequestContext } from "../engine/contract.ts";
 import type { Prepared as Planned } from "../engine/engine.ts";
@@ -17,10 +17,14 @@ export interface Prepared extends Planned {
   readonly request: BatchRequest;
 }
 
+/** What a refusal before anything is run says of the place of the statement it is about. */
+export type PlaceOf = (at: number) => RefusalData;
+
 export interface HeldRequest {
   /** Runs the request as it stands. Throws Refusal. */
   readonly run: () => Answer;
   readonly context: RequestContext;
+  readonly placeOf: PlaceOf;
   /** The request's statements, planned over the schema as it is. */
   readonly prepare: () => Prepared[];
 }

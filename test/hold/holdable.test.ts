@@ -1,7 +1,8 @@
 /** What may be held and what is refused: before anything is run, so also when there is a job to take. */
 
 import { describe, expect, test } from "bun:test";
-import { Hall } from "./hall.ts";
+import { Refusal } from "../../src/base/refusal.ts";
+import { ANYBODY, Hall } from "./hall.ts";
 
 const CREATE =
   "create collection jobs (kind text, run_at timestamp @sorted, until int, n int, tags [text], payload json, pos geo @geo)";
@@ -154,4 +155,20 @@ describe("by its kind", () => {
     await here.run("put jobs {n: 7}");
     expect(guest.said).toMatch(/{"affected":1}$/);
   });
+});
+
+test("of a batch, the line is told that cannot be held", async () => {
+  const { held } = await hall();
+  const { signal } = new AbortController();
+  for (const text of ['put jobs {kind: "y"}', "del jobs where run_at = now()"]) {
+    const batch = ["get jobs count", text].map((each) => ({ text: each, params: [] }));
+    let refusal: unknown;
+    try {
+      await held.batch(batch, ANYBODY, 1_000, signal);
+    } catch (error) {
+      refusal = error;
+    }
+    expect(refusal).toBeInstanceOf(Refusal);
+    expect((refusal as Refusal).data).toMatchObject({ at: 1, completed: 0 });
+  }
 });
