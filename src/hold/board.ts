@@ -4,16 +4,17 @@
  * nearest row by where they wait.
  *
  * Lines whose filters pin the same fields and ask the same of the time make a shape; of a shape, those with the same
- * values make a group. A row meets a shape's conditions on time or none of its lines, and has one group in it. The lease a
+ * values make a group, and one whose filter names several values of a field is in the group of each. A row meets a shape's conditions on time or none of its lines, and has one group in it. The lease a
  * claim has just written is ahead, so it concerns nobody after one comparison, however many wait.
  */
 
 import { GeoIndex } from "../geo/geo.ts";
+import { PIN_KEYS } from "../plan/filter.ts";
 import { NO_KEY } from "../plan/key.ts";
 import type { TimeGate } from "../plan/moment.ts";
 import type { Table } from "../store/table.ts";
 import type { Point, Row } from "../value/value.ts";
-import { ownPoint, rankingOf } from "./bid.ts";
+import { ownPoint, type Ranking, rankingOf } from "./bid.ts";
 import type { Instant, Line, Watch } from "./line.ts";
 import { tried } from "./tried.ts";
 
@@ -32,11 +33,6 @@ export class Group {
   get empty(): boolean {
     return this.alike.size + this.own.size + this.near.size === 0;
   }
-}
-
-interface Pin {
-  readonly slot: number;
-  readonly key: unknown;
 }
 
 interface Gate {
@@ -70,19 +66,45 @@ class Shape {
     }
     return step.group;
   }
+
+  get empty(): boolean {
+    return this.root.next.size === 0 && this.root.group.empty;
+  }
+
+  /** The step at the end of a way, made where there is none. */
+  step(way: readonly unknown[]): Step {
+    let step = this.root;
+    for (const key of way) {
+      const next = step.next.get(key) ?? new Step();
+      step.next.set(key, next);
+      step = next;
+    }
+    return step;
+  }
+
+  /** Takes the way to a group that nobody is in any more apart. */
+  clear(way: readonly unknown[]): void {
+    const steps: Step[] = [this.root];
+    for (const key of way) {
+      const step = steps.at(-1)?.next.get(key);
+      if (step === undefined) return;
+      steps.push(step);
+    }
+    for (let at = way.length - 1; at >= 0 && steps[at + 1]?.next.size === 0; at--) steps[at]?.next.delete(way[at]);
+  }
 }
 
 /** Where a watch sits, so that it is found again when its line goes. */
 interface Seat {
   readonly shape: string;
-  readonly pins: readonly Pin[];
-  readonly group: Group;
+  /** The keys of each of its groups: several where its filter names several values of a field. */
+  readonly ways: readonly (readonly unknown[])[];
+  readonly ranking: Ranking;
   readonly place: { readonly post: Post; readonly point: Point } | null;
 }
 
 /** Pins of a filter that lines are told apart by; more would not make a group smaller by much. */
 const PINS = 4;
-const EMPTY_ROW: Row = [];
 
 export class Board {
   readonly table: Table;
@@ -131,42 +153,42 @@ export class Board {
   add(watch: Watch, instant: Instant): void {
     const env = watch.env(instant);
     const { filter, order } = watch.pick;
-    const pins: Pin[] = [];
-    for (const { slot, key: keyOf } of filter.pins) {
-      const key = tried(() => keyOf(EMPTY_ROW, env));
-      if (pins.length === PINS || !isExact(key) || pins.some((pin) => pin.slot === slot)) continue;
-      pins.push({ slot, key });
+    const slots: number[] = [];
+    let ways: (readonly unknown[])[] = [[]];
+    for (const { slot, keys: keysOf } of filter.pins) {
+      if (slots.length === PINS || slots.includes(slot)) continue;
+      const keys = new Set(tried(() => keysOf(env)) ?? [NO_KEY]);
+      if (ways.length * keys.size > PIN_KEYS || ![...keys].every(isExact)) continue;
+      slots.push(slot);
+      ways = ways.flatMap((way) => [...keys].map((key) => [...way, key]));
     }
     const gates: Gate[] = [];
     for (const { slot, op, k: kOf } of watch.time.gates) {
       const k = kOf(env);
       if (k !== undefined) gates.push({ slot, op, k });
     }
-    const shape = this.#shapeOf(pins, gates);
-    let step = shape.root;
-    for (const { key } of pins) {
-      const next = step.next.get(key) ?? new Step();
-      step.next.set(key, next);
-      step = next;
-    }
-    const { group } = step;
-    const ranking = watch.line.watches.length > 1 ? "own" : rankingOf(order);
+    let ranking = watch.line.watches.length > 1 ? "own" : rankingOf(order);
     const point = ranking === "near" ? ownPoint(order, env) : null;
     const slot = order.nearness?.slot ?? 0;
     let place: Seat["place"] = null;
     if (point !== null && (this.#near === 0 || slot === this.#nearSlot)) {
-      const post: Post = [++this.#posts, watch];
-      group.near.insert(post, point);
-      place = { post, point };
+      place = { post: [++this.#posts, watch], point };
       this.#near++;
       this.#nearSlot = slot;
-    } else if (ranking === "alike") group.alike.add(watch);
-    else {
+    } else if (ranking !== "alike") {
       // One that measures from elsewhere than the others, too: it looks for itself.
-      group.own.add(watch);
+      ranking = "own";
       this.#own++;
     }
-    this.#seats.set(watch, { shape: nameOf(pins, gates), pins, group, place });
+    const shape = nameOf(slots, gates);
+    const seat: Seat = { shape, ways, ranking, place };
+    for (const way of ways) {
+      const { group } = this.#shapeOf(shape, slots, gates).step(way);
+      if (place !== null) group.near.insert(place.post, place.point);
+      else if (ranking === "alike") group.alike.add(watch);
+      else group.own.add(watch);
+    }
+    this.#seats.set(watch, seat);
   }
 
   remove(watch: Watch): void {
@@ -174,15 +196,19 @@ export class Board {
     if (seat === undefined) return;
     this.#seats.delete(watch);
     this.restless.delete(watch.line);
-    const { shape, pins, group, place } = seat;
-    if (place !== null) {
-      group.near.remove(place.post, place.point);
-      this.#near--;
-    } else if (!group.alike.delete(watch)) {
-      group.own.delete(watch);
-      this.#own--;
+    const { ways, ranking, place } = seat;
+    if (place !== null) this.#near--;
+    else if (ranking === "own") this.#own--;
+    const shape = this.#shapes.get(seat.shape);
+    if (shape === undefined) return;
+    for (const way of ways) {
+      const { group } = shape.step(way);
+      if (place !== null) group.near.remove(place.post, place.point);
+      else if (ranking === "alike") group.alike.delete(watch);
+      else group.own.delete(watch);
+      if (group.empty) shape.clear(way);
     }
-    if (group.empty) this.#clear(shape, pins);
+    if (shape.empty) this.#shapes.delete(seat.shape);
   }
 
   /** The groups a row may concern: no line outside them has a filter it meets. */
@@ -195,36 +221,18 @@ export class Board {
     return groups;
   }
 
-  #shapeOf(pins: readonly Pin[], gates: readonly Gate[]): Shape {
-    const name = nameOf(pins, gates);
+  #shapeOf(name: string, slots: readonly number[], gates: readonly Gate[]): Shape {
     let shape = this.#shapes.get(name);
     if (shape === undefined) {
-      shape = new Shape(
-        pins.map((pin) => pin.slot),
-        gates,
-      );
+      shape = new Shape(slots, gates);
       this.#shapes.set(name, shape);
     }
     return shape;
   }
-
-  /** Takes the way to a group that nobody is in any more apart, and with the last one the shape. */
-  #clear(name: string, pins: readonly Pin[]): void {
-    const shape = this.#shapes.get(name);
-    if (shape === undefined) return;
-    const way: Step[] = [shape.root];
-    for (const { key } of pins) {
-      const step = way.at(-1)?.next.get(key);
-      if (step === undefined) return;
-      way.push(step);
-    }
-    for (let at = pins.length - 1; at >= 0 && way[at + 1]?.next.size === 0; at--) way[at]?.next.delete(pins[at]?.key);
-    if (shape.root.next.size === 0 && shape.root.group.empty) this.#shapes.delete(name);
-  }
 }
 
-function nameOf(pins: readonly Pin[], gates: readonly Gate[]): string {
-  return `${pins.map((pin) => pin.slot).join()};${gates.map(({ slot, op, k }) => `${slot}${op}${k}`).join()}`;
+function nameOf(slots: readonly number[], gates: readonly Gate[]): string {
+  return `${slots.join()};${gates.map(({ slot, op, k }) => `${slot}${op}${k}`).join()}`;
 }
 
 /** A key that a Map finds a cell by: a whole double that no safe int is could be a bigint in the row. */

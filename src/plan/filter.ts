@@ -47,6 +47,19 @@ export interface Conjunct {
   readonly geo: GeoCondition | null;
 }
 
+/** A longer list of values tells no claims apart. */
+export const PIN_KEYS = 64;
+
+/**
+ * A plain field that a condition at the top pins to a constant, or to one of some, index or none: what a held claim is
+ * found by.
+ */
+export interface Pin {
+  readonly slot: number;
+  /** NO_KEY among them: cells do not tell. */
+  readonly keys: (env: Env) => readonly unknown[];
+}
+
 export class Filter {
   readonly conjuncts: readonly Conjunct[];
   /** Who asks is held to rules, and may not know of every row. */
@@ -55,8 +68,7 @@ export class Filter {
   readonly alive: Test | undefined;
   /** Slots of the plain fields that a condition at the top keeps from null. */
   readonly notNull: ReadonlySet<number>;
-  /** Plain fields a condition at the top pins to a constant, index or none: what a held claim is found by. */
-  readonly pins: readonly { readonly slot: number; readonly key: (row: Row, env: Env) => unknown }[];
+  readonly pins: readonly Pin[];
 
   /**
    * @param rules of each list one filter must hold; they are asked before `where`, and hold for no row they fail over.
@@ -213,24 +225,40 @@ function binaryAccess(table: Table, expr: BinaryExpr, compiler: ExpressionCompil
   return {};
 }
 
-function pinOf(expr: Expr, compiler: ExpressionCompiler): { slot: number; key: (row: Row, env: Env) => unknown }[] {
+function pinOf(expr: Expr, compiler: ExpressionCompiler): Pin[] {
   if (expr.kind === "isNull" && !expr.not) {
     const field = compiler.compile(expr.of).field;
-    return field === null || field.keys.length > 0 ? [] : [{ slot: field.slot, key: () => null }];
+    return field === null || field.keys.length > 0 ? [] : [{ slot: field.slot, keys: () => [null] }];
+  }
+  if (expr.kind === "in") {
+    const pinned = pinnable(expr.left, compiler);
+    if (pinned === undefined || expr.list.length > PIN_KEYS) return [];
+    const items = expr.list.map((item) => compiler.compile(item));
+    if (!items.every((item) => item.constant)) return [];
+    const set = compiler.constantSet(items, expr.list);
+    return [{ slot: pinned.slot, keys: (env) => set(EMPTY_ROW, env).values.map((value) => pinned.maker.key(value)) }];
   }
   if (expr.kind !== "binary" || expr.op !== "=") return [];
   for (const [side, other] of [
     [expr.left, expr.right],
     [expr.right, expr.left],
   ] as const) {
-    if (side.kind !== "path" || side.keys.length > 0) continue;
-    const field = compiler.compile(side).field;
-    const maker = field === null ? undefined : keyMaker(field.type);
-    if (field === null || maker === undefined || !maker.native) continue;
+    const pinned = pinnable(side, compiler);
+    if (pinned === undefined) continue;
     const constant = compiler.compile(other);
-    if (constant.constant) return [{ slot: field.slot, key: compiler.key(maker, constant) }];
+    if (!constant.constant) continue;
+    const key = compiler.key(pinned.maker, constant);
+    return [{ slot: pinned.slot, keys: (env) => [key(EMPTY_ROW, env)] }];
   }
   return [];
+}
+
+/** A plain field whose cells are told apart by keys as they are. */
+function pinnable(expr: Expr, compiler: ExpressionCompiler): { slot: number; maker: KeyMaker } | undefined {
+  if (expr.kind !== "path" || expr.keys.length > 0) return undefined;
+  const field = compiler.compile(expr).field;
+  const maker = field === null ? undefined : keyMaker(field.type);
+  return field === null || maker === undefined || !maker.native ? undefined : { slot: field.slot, maker };
 }
 
 /** The ordered index a field or path has, with how constants become its keys. */

@@ -58,6 +58,8 @@ function wishOf(random: Random, table: string, near: boolean): Wish {
     "run_at <= now()",
     `run_at <= now() and kind = ${random.pick(['"a"', '"b"'])}`,
     `run_at <= now() and size < ${1 + random.below(3)}`,
+    `kind in [${random.pick(['"a", "b"', '"b", null', '"b"', '"a", "a"', '"a", 1', ""])}] and run_at <= now()`,
+    `run_at <= now() and size in [0, ${random.below(3)}] and kind in ["a", "b", null]`,
     "run_at <= now() and pos is not null",
     `kind = ${random.pick(['"a"', "null"])} and run_at < now() + ${random.below(3)}`,
     `run_at <= now() and owner is null and size = ${random.below(3)}`,

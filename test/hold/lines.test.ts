@@ -164,6 +164,23 @@ describe("many lines", () => {
     expect(hall.held.held).toBe(498);
   });
 
+  test("a write concerns the lines whose lists of values it meets, and those leave nothing behind", async () => {
+    const hall = await queue();
+    const claim = "del jobs where kind in [$1, $2, null] and run_at <= now() and n in [1, 2] limit 1 returning id";
+    const guests = Array.from({ length: 500 }, (_, at) => hall.hold(claim, [`k${at}`, `l${at}`]));
+    const { looks } = hall.held;
+    await hall.run('put jobs [{kind: "l77", n: 2, run_at: now()}, {kind: "l78", n: 3, run_at: now()}]');
+    expect(idsIn(guests[77]?.said)).toEqual([1]);
+    expect(hall.held.looks - looks).toBeLessThanOrEqual(2);
+    await hall.run("put jobs {n: 1, run_at: now()}");
+    expect(idsIn(guests[0]?.said)).toEqual([3]);
+    for (const guest of guests) guest.leave();
+    const again = hall.hold(claim, ["k77", "l77"]);
+    await hall.run('put jobs {kind: "k77", n: 1, run_at: now() + 5}');
+    await hall.advance(5);
+    expect([idsIn(again.said), hall.held.held]).toEqual([[4], 0]);
+  });
+
   test("a thousand couriers, one ride: the nearest is asked, and the lease it writes asks nobody", async () => {
     const hall = await queue();
     const ride =
