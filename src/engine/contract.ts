@@ -72,6 +72,10 @@ export interface BatchOutcome {
  */
 export type ChangeObserver = (change: Change, seq: number) => void;
 
+export type Health =
+  | { readonly ok: true }
+  | { readonly ok: false; readonly code: "disk_full" | "disk_failed"; readonly why: string };
+
 export interface EngineContract {
   /** Runs one statement. Throws `Refusal`. */
   query(text: string, params: readonly Value[], context: RequestContext): Outcome;
@@ -93,7 +97,8 @@ export interface EngineContract {
   schemaOf(name: string, context: RequestContext): CollectionSchema | undefined;
   /** What the redo log has written since the start; null: there is none. */
   readonly logged: LogCounters | null;
-  health(): { readonly ok: true } | { readonly ok: false; readonly why: string };
+  /** Whether writes are taken and confirmed. `disk_full` passes by itself, `disk_failed` with a restart. */
+  health(): Health;
   /** The store, to be read only: the gauges' source. */
   readonly store: Store;
   /** Returns what takes the observer off again. */

@@ -24,6 +24,7 @@ import type {
   BatchRequest,
   ChangeObserver,
   EngineContract,
+  Health,
   Outcome,
   RequestContext,
 } from "./contract.ts";
@@ -236,9 +237,10 @@ export class Engine implements EngineContract {
     return this.#journal.counters;
   }
 
-  health(): { readonly ok: true } | { readonly ok: false; readonly why: string } {
+  health(): Health {
     const why = this.#journal.trouble;
-    return why === null ? { ok: true } : { ok: false, why };
+    if (why === null) return { ok: true };
+    return { ok: false, code: this.#journal.failure === null ? "disk_full" : "disk_failed", why };
   }
 
   watch(observer: ChangeObserver): () => void {

@@ -64,7 +64,7 @@ export function answerHealth(service: Service): Response {
   if (service.stopping) return unwell(service, "stopping", "the server is stopping");
   if (data === undefined) return unwell(service, "loading", `loading: ${service.progressWords()}`);
   const health = data.engine.health();
-  return health.ok ? service.answers.ok('{"ok":true}') : unwell(service, "disk_failed", health.why);
+  return health.ok ? service.answers.ok('{"ok":true}') : unwell(service, health.code, health.why);
 }
 
 function unwell(service: Service, code: string, why: string): Response {

@@ -79,7 +79,7 @@ test("a full disk: puts are refused and leave nothing, reads and deletes go on, 
     ),
   ).toBe("disk_full");
   expect(run(engine, "get jobs select n")).toBe('[{"n":1},{"n":2},{"n":3},{"n":4},{"n":5}]');
-  expect(engine.health().ok).toBe(false);
+  expect(engine.health()).toMatchObject({ ok: false, code: "disk_full" });
   await write(engine, "del jobs where n = 2");
   expect(run(engine, "get jobs select n")).toBe('[{"n":1},{"n":3},{"n":4},{"n":5}]');
   expect(codeOf(() => run(engine, "put jobs {n: 8}"))).toBe("disk_full");
@@ -105,7 +105,7 @@ test("a sync that failed: its write and all later ones are refused, reads go on,
   disk.failsSync = null;
   expect(codeOf(() => run(engine, "put jobs {n: 3}"))).toBe("disk_failed");
   expect(codeOf(() => run(engine, "del jobs where n = 1"))).toBe("disk_failed");
-  expect(engine.health().ok).toBe(false);
+  expect(engine.health()).toMatchObject({ ok: false, code: "disk_failed" });
   expect(run(engine, "get jobs where n = 1 count")).toBe('[{"count":1}]');
   expect(engine.durable(true)).toBeUndefined();
   expect(await codeOfPromise(engine.durable())).toBe("disk_failed");

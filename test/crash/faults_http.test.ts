@@ -54,7 +54,7 @@ test("a full disk: 507, and reads, claims, held ones too, and deletes go on; wit
   const count = (await asked.query("get jobs count")).body;
   expect(told(await asked.ask("POST", "/jobs", `{"payload":"${text}"}`))).toEqual([507, "disk_full"]);
   const health = await asked.ask("GET", "/_health");
-  expect([health.status, JSON.parse(health.body)]).toMatchObject([503, { ok: false }]);
+  expect([health.status, JSON.parse(health.body)]).toMatchObject([503, { ok: false, code: "disk_full" }]);
   expect((await asked.query("get jobs count")).body).toBe(count);
 
   expect(told(await asked.query(CLAIM, ["w1"]))).toEqual([200, '[{"id":1,"owner":"w1"}]']);

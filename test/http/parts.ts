@@ -7,6 +7,7 @@ import type {
   BatchRequest,
   ChangeObserver,
   EngineContract,
+  Health,
   Outcome,
   RequestContext,
 } from "../../src/engine/contract.ts";
@@ -155,8 +156,8 @@ export class ToldEngine implements EngineContract {
     return undefined;
   }
 
-  health(): { readonly ok: true } | { readonly ok: false; readonly why: string } {
-    return this.unwell === null ? { ok: true } : { ok: false, why: this.unwell };
+  health(): Health {
+    return this.unwell === null ? { ok: true } : { ok: false, code: "disk_failed", why: this.unwell };
   }
 
   watch(observer: ChangeObserver): () => void {
