@@ -64,6 +64,8 @@ function wishOf(random: Random, table: string, near: boolean): Wish {
     `kind = ${random.pick(['"a"', "null"])} and run_at < now() + ${random.below(3)}`,
     `run_at <= now() and owner is null and size = ${random.below(3)}`,
     `(run_at <= now() or priority > 2) and owner is null`,
+    `run_at <= now() and not (owner is null and size = ${random.below(3)})`,
+    `owner is null and size in (get tasks select priority where run_at <= now() - ${random.below(3)})`,
   ]);
   const away = `distance(pos, ${point})`;
   const many = random.below(3);
@@ -73,6 +75,7 @@ function wishOf(random: Random, table: string, near: boolean): Wish {
     ["priority desc", null],
     ["priority, run_at", null],
     [away, { scale: "near", value: away, sign: 1, near: true }],
+    [`distance(${point}, pos)`, { scale: "near", value: away, sign: 1, near: true }],
     [`${away} desc`, { scale: "far", value: away, sign: -1, near: false }],
     [`size * ${many}`, { scale: "size", value: `size * ${many}`, sign: 1, near: false }],
     [`${away} + ${many}`, { scale: "near and", value: `${away} + ${many}`, sign: 1, near: false }],
