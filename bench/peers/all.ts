@@ -1,5 +1,6 @@
 /** Every queue measured, in the order of the table. */
 
+import { bare } from "./bare.ts";
 import { beanstalkd0, beanstalkd50 } from "./beanstalkd.ts";
 import { bullmqAlways, bullmqEverysec } from "./bullmq.ts";
 import { bunqueue } from "./bunqueue.ts";
@@ -24,4 +25,5 @@ export const PEERS: readonly Peer[] = [
   bunqueue,
   sqliteFull,
   sqliteNormal,
+  bare,
 ];

@@ -20,23 +20,26 @@ function fenec(sync: string, loses: string): Peer {
       const server = await startServer({ sync });
       return { address: { port: server.port }, pid: server.pid, stop: server.stop };
     },
-    connect: async ({ port }, clients, page): Promise<Drainer> => {
-      const broken = (why: Error): never => {
-        throw why;
-      };
-      const connection = await LoadConnection.open(Number(port), broken);
-      const { status, body } = await connection.ask("/query", JSON.stringify({ query: CREATE }));
-      if (status !== 200) throw new Error(body);
-      let firstId = 1;
-      return {
-        fill: (jobs) => fill(connection, jobs),
-        drain: async (jobs) => {
-          await drain({ port: Number(port), clients, page, jobs, firstId, take: "claim", ack: "batch" });
-          firstId += jobs;
-        },
-        close: async () => connection.close(),
-      };
+    connect: ({ port }, clients, page) => drainerOf(Number(port), clients, page),
+  };
+}
+
+/** The load generator as a drainer of whatever answers as this server does. */
+export async function drainerOf(port: number, clients: number, page: number): Promise<Drainer> {
+  const broken = (why: Error): never => {
+    throw why;
+  };
+  const connection = await LoadConnection.open(port, broken);
+  const { status, body } = await connection.ask("/query", JSON.stringify({ query: CREATE }));
+  if (status !== 200) throw new Error(body);
+  let firstId = 1;
+  return {
+    fill: (jobs) => fill(connection, jobs),
+    drain: async (jobs) => {
+      await drain({ port, clients, page, jobs, firstId, take: "claim", ack: "batch" });
+      firstId += jobs;
     },
+    close: async () => connection.close(),
   };
 }
 
