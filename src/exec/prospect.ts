@@ -17,7 +17,7 @@ import { EXPLAINED_IDS, EXPLAINED_MOMENTS, EXPLAINED_ROWS } from "../base/limits
 import type { DelStatement, Expr, SetStatement } from "../lang/ast.ts";
 import { Env } from "../plan/env.ts";
 import { attempt, Filter } from "../plan/filter.ts";
-import { nextTurn, readsNow, type TimeGate, timeGateOf } from "../plan/moment.ts";
+import { nextTurn, reachable, readsNow, type TimeGate, timeGateOf } from "../plan/moment.ts";
 import type { Pick } from "../plan/pick.ts";
 import type { Table } from "../store/table.ts";
 import { formatTime } from "../value/time.ts";
@@ -132,10 +132,10 @@ export class Prospect {
       else if (this.#ready === undefined || k === undefined || !this.#passesRest(row, env)) kept.shutOut++;
       else {
         const cell = row[this.#ready.slot] as number | null;
-        if (cell === null) kept.dead++;
+        const readyMs = cell === null ? undefined : reachable(Number(cell) - k + (this.#ready.op === "<" ? 1 : 0));
+        if (readyMs === undefined) kept.dead++;
         else {
           const owner = ownerSlot === undefined ? null : (row[ownerSlot] as Cell);
-          const readyMs = Number(cell) - k + (this.#ready.op === "<" ? 1 : 0);
           if (readyMs <= env.now) kept.shutOut++;
           else note(owner === null ? kept.delayed : kept.leased, readyMs, owner);
         }

@@ -12,10 +12,9 @@
  * looks, and the next is looked for then.
  */
 
-import { TIME_MAX_MS } from "../base/limits.ts";
 import type { Moment, TimerWheel } from "../clock/wheel.ts";
 import type { Env } from "../plan/env.ts";
-import { nextTurn, type Turn } from "../plan/moment.ts";
+import { nextTurn, reachable, type Turn } from "../plan/moment.ts";
 import type { Row } from "../value/value.ts";
 import type { Watch } from "./line.ts";
 
@@ -120,7 +119,7 @@ export class Turns {
   }
 
   #arm(group: TurnGroup): void {
-    const next = reachable(nextTurn(group.turn, group.k, group.sinceMs));
+    const next = nextTurn(group.turn, group.k, group.sinceMs);
     if (next !== undefined) this.#armAt(group, next);
   }
 
@@ -138,9 +137,4 @@ export class Turns {
     this.#arm(group);
     this.#due(group, fromMs, momentMs);
   }
-}
-
-/** The clock ends with the years a timestamp can name; an int field may hold more. */
-function reachable(momentMs: number | undefined): number | undefined {
-  return momentMs === undefined || momentMs > TIME_MAX_MS ? undefined : momentMs;
 }

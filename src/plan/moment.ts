@@ -7,6 +7,7 @@
  * `f >= now()+k` one millisecond later. A row of a `@ttl` collection turns at its time plus the ttl.
  */
 
+import { TIME_MAX_MS } from "../base/limits.ts";
 import type { BinaryExpr, Expr, GetStatement } from "../lang/ast.ts";
 import { everyNode, partsOf, someNode } from "../lang/walk.ts";
 import { type KeyRange, NOT_NULL_RANGE } from "../store/ordered_index.ts";
@@ -187,7 +188,12 @@ export function readsNow(root: Expr): boolean {
  */
 export function nextTurn(turn: Turn, k: number, since: number): number | undefined {
   const value = leastAbove(turn, since + k - turn.later);
-  return value === undefined ? undefined : value - k + turn.later;
+  return value === undefined ? undefined : reachable(value - k + turn.later);
+}
+
+/** The clock ends with the years a timestamp can name; an int field may hold more. */
+export function reachable(momentMs: number): number | undefined {
+  return momentMs > TIME_MAX_MS ? undefined : momentMs;
 }
 
 /** The least value of the field past `above`: a step of the index, or a look at every row where there is none. */

@@ -179,3 +179,18 @@ test(`it is right: what it names is taken, and the moment it names is the first 
     }
   }
 });
+
+test("a time behind the last year there is comes never, and explains no worse than none", async () => {
+  const hall = new Hall();
+  await hall.run("create collection jobs (n int @unique, run_at int @sorted, due timestamp, owner text)");
+  await hall.run("put jobs {n: 9223372036854775807, run_at: 9223372036854775807}");
+  await hall.run('put jobs {n: 1, run_at: 253402300800000, due: "9999-12-31T23:59:59.999Z", owner: "w"}');
+  const never = ["takes: none", "next: when a write brings one"];
+  expect(lines(hall, "set jobs {owner: null} where run_at <= now()").slice(2)).toEqual([
+    ...never,
+    "dead: 2",
+    "rows: 0",
+  ]);
+  expect(lines(hall, "del jobs where n >= now() - 1000 and n < now()").slice(2, 4)).toEqual(never);
+  expect(lines(hall, "del jobs where due < now() - 1000").slice(2)).toEqual([...never, "dead: 2", "rows: 0"]);
+});
