@@ -83,8 +83,10 @@ function pickOf(
   also: Test | null,
 ): Pick {
   const { order, limit } = statement;
+  // First: it refuses what may not be read, and whatever is wrong in an inner read, in the order a read is refused in.
+  const pick = new Pick(table, { rules, where, order, limit, offset: null, also }, compiler);
   planning.time.add(table, whole, compiler, (name) => planning.store.table(name));
-  return new Pick(table, { rules, where, order, limit, offset: null, also }, compiler);
+  return pick;
 }
 
 /** A row as the patch would leave it, asked whether the token may read it. A patch that fails is left to the run. */

@@ -85,6 +85,8 @@ describe("a collection that no rule names", () => {
         `get ${name} where nosuch = 1`,
         `get ${name} near x [1, 2]`,
         `get diary where t in (get ${name} select secret_field)`,
+        `set diary {t: "x"} where t in (get ${name} select secret_field where nosuch <= now())`,
+        `del diary where t in (get ${name} select secret_field where secret_field <= now())`,
         `put ${name} {secret_field: "hidden"}`,
         `put ${name} {nosuch: 1} if absent`,
         `set ${name} {n: 1} where nosuch = 2`,
