@@ -4,6 +4,7 @@
  */
 
 import type { Expr } from "../lang/ast.ts";
+import { allOf, conditionsOf } from "../lang/walk.ts";
 import { type Grant, type Policy, type Rule, readsNew } from "./policy.ts";
 
 export interface InsertRule {
@@ -71,28 +72,13 @@ export class RuleSet {
 
 function updateRule({ fields, where }: Rule): UpdateRule {
   if (where === null || !readsNew(where)) return { fields, where, transition: false, reach: where };
-  const before = topParts(where).filter((part) => !readsNew(part));
-  const [only] = before;
-  const reach: Expr | null =
-    before.length === 0 ? null : before.length === 1 && only !== undefined ? only : { kind: "and", of: before };
-  return { fields, where, transition: true, reach };
-}
-
-/** The conditions that all must hold, whatever parentheses stand around some of them. */
-function topParts(where: Expr): Expr[] {
-  if (where.kind !== "and") return [where];
-  const parts: Expr[] = [];
-  const pending = [...where.of].reverse();
-  for (let part = pending.pop(); part !== undefined; part = pending.pop()) {
-    if (part.kind === "and") for (const inner of part.of.toReversed()) pending.push(inner);
-    else parts.push(part);
-  }
-  return parts;
+  const before = conditionsOf(where).filter((part) => !readsNew(part));
+  return { fields, where, transition: true, reach: allOf(before) };
 }
 
 /** Fields held equal to a value of the token or of the rule, at the top of a filter. */
 function pinsOf(where: Expr): { field: string; value: Expr }[] {
-  return topParts(where).flatMap((part) => {
+  return conditionsOf(where).flatMap((part) => {
     if (part.kind !== "binary" || part.op !== "=") return [];
     for (const [side, value] of [
       [part.left, part.right],

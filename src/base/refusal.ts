@@ -86,3 +86,13 @@ export class Refusal extends Error {
     return new Refusal(this.code, this.#words, { ...this.data, ...data }, this.#hint);
   }
 }
+
+/** What a piece of work gives; undefined where it is refused: a question that cannot be answered, and need not be. */
+export function attempt<T>(work: () => T): T | undefined {
+  try {
+    return work();
+  } catch (error) {
+    if (error instanceof Refusal) return undefined;
+    throw error;
+  }
+}

@@ -28,10 +28,18 @@ import type {
   Outcome,
   RequestContext,
 } from "./contract.ts";
-import { type KeptAnswer, type KeptAnswers, type KeptOutcome, keptOf, keyName, requestMark } from "./idempotency.ts";
+import {
+  encodeRecord,
+  type KeptAnswer,
+  type KeptAnswers,
+  type KeptOutcome,
+  keptOf,
+  keyName,
+  requestMark,
+} from "./idempotency.ts";
 import type { Journal } from "./journal.ts";
 import { StatementOutcome } from "./outcome.ts";
-import { writeChange, writeRecord } from "./payload.ts";
+import { beginRecord, writeChange } from "./payload.ts";
 
 export interface EngineParts {
   readonly store: Store;
@@ -326,8 +334,10 @@ export class Engine implements EngineContract {
     outcomes: readonly StatementOutcome[],
     batch: boolean,
   ): number {
+    const at = beginRecord(this.#payload);
     const request = requestMark(requestHash, scope?.rights ?? "");
-    return writeRecord(this.#payload, name, request, this.clock.now(), batch, keptOf(outcomes));
+    encodeRecord(this.#payload, name, request, this.clock.now(), batch, keptOf(outcomes));
+    return at;
   }
 
   #replayed(kept: KeptAnswer): BatchOutcome {

@@ -10,7 +10,8 @@ export interface Journal {
   readonly counters: LogCounters | null;
   /**
    * Takes a frame, before its change is applied. `seq` is the change counter after it, `essential` says that it makes
-   * room or that work cannot go on without it, so that it may use the reserve of a full disk. Throws Refusal: then nothing was taken.
+   * room or that work cannot go on without it, so that it may use the reserve of a full disk. Throws Refusal: then
+   * nothing was taken.
    */
   append(payload: Uint8Array, seq: number, atMs: number, essential: boolean): number;
   /** Position of the last frame taken. */

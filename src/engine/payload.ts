@@ -10,7 +10,7 @@ import { ByteReader, type ByteWriter } from "../base/bytes.ts";
 import type { Change } from "../store/change.ts";
 import { type Catalog, decodeChange, encodeChange } from "../store/encoding.ts";
 import type { Store } from "../store/store.ts";
-import { decodeRecord, encodeRecord, type KeptAnswer, type KeptOutcome } from "./idempotency.ts";
+import { decodeRecord, type KeptAnswer } from "./idempotency.ts";
 
 const CHANGE = 1;
 const RECORD = 2;
@@ -21,19 +21,10 @@ export function writeChange(w: ByteWriter, store: Store, change: Change): void {
   encodeChange(w, store, change);
 }
 
-/** What `encodeRecord` takes; answers where the record itself begins. */
-export function writeRecord(
-  w: ByteWriter,
-  name: string,
-  request: string,
-  atMs: number,
-  batch: boolean,
-  outcomes: readonly KeptOutcome[],
-): number {
+/** Begins the record of an answer, which is for `encodeRecord` to write; answers where it begins. */
+export function beginRecord(w: ByteWriter): number {
   w.u8(RECORD);
-  const at = w.length;
-  encodeRecord(w, name, request, atMs, batch, outcomes);
-  return at;
+  return w.length;
 }
 
 /** Frames read one after another. */

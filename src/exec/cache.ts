@@ -7,7 +7,7 @@
 
 import { ownText } from "../base/bytes.ts";
 import { CACHED_PLANS, CACHED_TEXT_LENGTH } from "../base/limits.ts";
-import { Refusal } from "../base/refusal.ts";
+import { attempt } from "../base/refusal.ts";
 import type { Statement } from "../lang/ast.ts";
 import { type Lifted, lift } from "../lang/lift.ts";
 import { parseLifted, parseStatement } from "../lang/parse.ts";
@@ -107,14 +107,9 @@ export class StatementCache {
   }
 
   #liftedShape(lifted: Lifted): Shape | undefined {
-    try {
-      const shape = new Shape(parseLifted(lifted));
-      keep(this.#byKey, lifted.key, shape);
-      return shape;
-    } catch (error) {
-      if (error instanceof Refusal) return undefined;
-      throw error;
-    }
+    const shape = attempt(() => new Shape(parseLifted(lifted)));
+    if (shape !== undefined) keep(this.#byKey, lifted.key, shape);
+    return shape;
   }
 }
 

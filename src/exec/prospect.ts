@@ -14,9 +14,11 @@
  */
 
 import { EXPLAINED_IDS, EXPLAINED_MOMENTS, EXPLAINED_ROWS } from "../base/limits.ts";
-import type { DelStatement, Expr, SetStatement } from "../lang/ast.ts";
+import { attempt } from "../base/refusal.ts";
+import type { DelStatement, SetStatement } from "../lang/ast.ts";
+import { allOf, conditionsOf } from "../lang/walk.ts";
 import { Env } from "../plan/env.ts";
-import { attempt, Filter } from "../plan/filter.ts";
+import { Filter } from "../plan/filter.ts";
 import { nextTurn, reachable, readsNow, type TimeGate, timeGateOf } from "../plan/moment.ts";
 import type { Pick } from "../plan/pick.ts";
 import type { Table } from "../store/table.ts";
@@ -70,8 +72,7 @@ export class Prospect {
     this.#require = statement.require;
     this.#isBound = planning.rules !== null;
     this.#seen = mayRead(planning.rules, table) ? seenBy(planning, table, statement) : null;
-    const { where } = statement;
-    const parts = where === null ? [] : where.kind === "and" ? where.of : [where];
+    const parts = conditionsOf(statement.where);
     const ready = parts.find((part) => isPast(timeGateOf(part, compiler)));
     this.#ready = ready === undefined ? undefined : timeGateOf(ready, compiler);
     const rest = parts.filter((part) => part !== ready);
@@ -197,12 +198,6 @@ function seenBy(planning: Planning, table: Table, { kind, where }: SetStatement 
 
 function isPast(gate: TimeGate | undefined): boolean {
   return gate !== undefined && (gate.op === "<=" || gate.op === "<");
-}
-
-function allOf(parts: readonly Expr[]): Expr | null {
-  const [only, second] = parts;
-  if (only === undefined) return null;
-  return second === undefined ? only : { kind: "and", of: parts };
 }
 
 function note(ahead: Ahead, readyMs: number, owner: Cell): void {

@@ -10,7 +10,7 @@
 
 import { Refusal } from "../base/refusal.ts";
 import type { Assignment, Expr } from "../lang/ast.ts";
-import { everyNode, someNode } from "../lang/walk.ts";
+import { allOf, conditionsOf, everyNode, someNode } from "../lang/walk.ts";
 import { replaced } from "../plan/bound_text.ts";
 import type { Env } from "../plan/env.ts";
 import { Counters, ExpressionCompiler, type Test } from "../plan/expression.ts";
@@ -347,15 +347,8 @@ function unbound(where: Expr | null): Bound {
 
 function boundBy(grants: readonly Grants[], where: Expr | null): Bound {
   const rules = grants.map(filtersOf).filter((filters) => filters !== null);
-  const parts = rules.flatMap((filters) => partsOf(anyOf(filters)));
-  if (where !== null) parts.push(...partsOf(where));
-  const [only] = parts;
-  const whole: Expr | null = only === undefined ? null : parts.length === 1 ? only : { kind: "and", of: parts };
-  return { rules, where, whole };
-}
-
-function partsOf(expr: Expr): readonly Expr[] {
-  return expr.kind === "and" ? expr.of : [expr];
+  const conditions = rules.flatMap((filters) => conditionsOf(anyOf(filters)));
+  return { rules, where, whole: allOf([...conditions, ...conditionsOf(where)]) };
 }
 
 /** Null where one of them is every row. */

@@ -1,10 +1,10 @@
 /** `set` and `del`: the rows a `get` with the same clauses would answer, written under the one writer. */
 
+import { attempt } from "../base/refusal.ts";
 import type { DelStatement, Expr, Returning, SetStatement } from "../lang/ast.ts";
 import { boundOrderText, boundText } from "../plan/bound_text.ts";
 import type { Env } from "../plan/env.ts";
 import type { ExpressionCompiler, Test } from "../plan/expression.ts";
-import { attempt } from "../plan/filter.ts";
 import { Pick } from "../plan/pick.ts";
 import type { Op } from "../store/change.ts";
 import type { Table } from "../store/table.ts";

@@ -8,6 +8,7 @@
  * A row goes to the best bid for it. Of the bids that won their rows one runs at a time, chosen by the same rule.
  */
 
+import { attempt } from "../base/refusal.ts";
 import { distance } from "../geo/distance.ts";
 import type { Env } from "../plan/env.ts";
 import type { Order } from "../plan/order.ts";
@@ -15,7 +16,6 @@ import type { Table } from "../store/table.ts";
 import type { Point, Row, Value } from "../value/value.ts";
 import type { Instant, Line, Watch } from "./line.ts";
 import { type Candidate, Standing } from "./standing.ts";
-import { tried } from "./tried.ts";
 
 /** How often a row was written in the drain under way. */
 export type TouchOf = (table: Table, id: number) => number;
@@ -51,7 +51,7 @@ export function rankingOf(order: Order): Ranking {
 
 /** The point a claim measures from; null where it has none, and then its order is a value like any other. */
 export function ownPoint(order: Order, env: Env): Point | null {
-  return tried(() => order.nearness?.point(env)) ?? null;
+  return attempt(() => order.nearness?.point(env)) ?? null;
 }
 
 /** How a line ranks a row; undefined where its order is refused over it, and the run is to say so. */
@@ -63,7 +63,7 @@ export function candidateOf(watch: Watch, row: Row, instant: Instant, touch: num
   if (order.nearness !== null && point !== null) {
     return { id, touch, metres: metresTo(row[order.nearness.slot] as Point | null, point), keys: NO_KEYS };
   }
-  const keys = tried(() => order.keysOf(row, env));
+  const keys = attempt(() => order.keysOf(row, env));
   return keys === undefined ? undefined : { id, touch, metres: 0, keys };
 }
 
@@ -81,7 +81,7 @@ export function rankOf(watch: Watch, instant: Instant): Order | null {
  */
 export function lookOf(line: Line, instant: Instant, most: number, touchOf: TouchOf): Standing | undefined | null {
   for (const watch of line.watches) {
-    const rows = tried(() => watch.pick.top(watch.env(instant), most));
+    const rows = attempt(() => watch.pick.top(watch.env(instant), most));
     if (rows === undefined) return null;
     if (rows.length === 0) continue;
     const candidates: Candidate[] = [];
@@ -100,7 +100,7 @@ export function lookOf(line: Line, instant: Instant, most: number, touchOf: Touc
 /** Whether there is a row the line would take, or the look was refused: cheaper than knowing which. */
 export function finds(line: Line, instant: Instant): boolean {
   for (const watch of line.watches) {
-    const found = tried(() => ({ row: watch.pick.first(watch.env(instant)) }));
+    const found = attempt(() => ({ row: watch.pick.first(watch.env(instant)) }));
     if (found === undefined || found.row !== undefined) return true;
   }
   return false;

@@ -8,6 +8,7 @@
  * claim has just written is ahead, so it concerns nobody after one comparison, however many wait.
  */
 
+import { attempt } from "../base/refusal.ts";
 import { GeoIndex } from "../geo/geo.ts";
 import { PIN_KEYS } from "../plan/filter.ts";
 import { NO_KEY } from "../plan/key.ts";
@@ -16,7 +17,6 @@ import type { Table } from "../store/table.ts";
 import type { Point, Row } from "../value/value.ts";
 import { ownPoint, type Ranking, rankingOf } from "./bid.ts";
 import type { Instant, Line, Watch } from "./line.ts";
-import { tried } from "./tried.ts";
 
 /** `[number, watch]`: what the index of waiting points keeps. */
 export type Post = readonly [number, Watch];
@@ -157,7 +157,7 @@ export class Board {
     let ways: (readonly unknown[])[] = [[]];
     for (const { slot, keys: keysOf } of filter.pins) {
       if (slots.length === PINS || slots.includes(slot)) continue;
-      const keys = new Set(tried(() => keysOf(env)) ?? [NO_KEY]);
+      const keys = new Set(attempt(() => keysOf(env)) ?? [NO_KEY]);
       if (ways.length * keys.size > PIN_KEYS || ![...keys].every(isExact)) continue;
       slots.push(slot);
       ways = ways.flatMap((way) => [...keys].map((key) => [...way, key]));

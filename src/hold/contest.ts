@@ -13,6 +13,7 @@
  * gets too many rows, or lines of both kinds meet over many rows, its lines look for themselves and are loud.
  */
 
+import { attempt } from "../base/refusal.ts";
 import type { Table } from "../store/table.ts";
 import type { Row } from "../value/value.ts";
 import {
@@ -34,7 +35,6 @@ import { Heap } from "./heap.ts";
 import type { Instant, Line, Watch } from "./line.ts";
 import { NearestLane, type Referee } from "./nearest.ts";
 import { Standing } from "./standing.ts";
-import { tried } from "./tried.ts";
 
 /** By how much more a line keeps of its next look when what it kept did not last. */
 const KEEP_FACTOR = 4;
@@ -158,7 +158,7 @@ export class Contest implements Referee {
       this.looks++;
     }
     // Where the question itself is refused, the run is to say so.
-    return tried(() => watch.pick.filter.matches(row, watch.env(this.instant))) ?? true;
+    return attempt(() => watch.pick.filter.matches(row, watch.env(this.instant))) ?? true;
   }
 
   #touch({ cid }: Table, id: number): void {

@@ -17,7 +17,7 @@
  */
 
 import { assert } from "../base/assert.ts";
-import { Refusal } from "../base/refusal.ts";
+import { attempt, Refusal } from "../base/refusal.ts";
 import type { RunningClock } from "../clock/clock.ts";
 import { ElapsedTime } from "../clock/elapsed.ts";
 import { TimerWheel } from "../clock/wheel.ts";
@@ -32,7 +32,6 @@ import { Board } from "./board.ts";
 import { BOUNDS, type Bounds } from "./bounds.ts";
 import { Contest } from "./contest.ts";
 import { type Instant, Line, Watch } from "./line.ts";
-import { tried } from "./tried.ts";
 import { type TurnGroup, Turns } from "./turns.ts";
 import { type Answer, type HeldRequest, type PlaceOf, type Prepared, type Run, Waiter } from "./waiter.ts";
 
@@ -149,16 +148,16 @@ export class HeldClaims {
     const prepare = (): Prepared[] =>
       requests.map((each) => ({ ...this.#engine.prepare(each, context), request: each }));
     const request: HeldRequest = { ...asked, prepare };
-    const kinds = tried(() => requests.map((each) => this.#engine.statementOf(each.text).kind));
+    const kinds = attempt(() => requests.map((each) => this.#engine.statementOf(each.text).kind));
     if (kinds === undefined || !writesWhenItCan(kinds, placeOf)) return request.run();
-    const prepared = tried(prepare);
+    const prepared = attempt(prepare);
     if (prepared === undefined) return request.run();
     refuseUntold(prepared, placeOf);
     // Whoever came before and has something to take by now takes it first.
     this.#drain();
     const since: Instant = { now: this.#wheel.now };
     const endMs = Math.ceil(this.#clock.elapsed()) + waitMs;
-    const first = attempt(request);
+    const first = runOf(request);
     if (!tookNothing(first)) return settled(first);
     if (this.#stopping || gone.aborted) return settled(first);
     return new Promise<Answer>((resolve, reject) => {
@@ -400,7 +399,7 @@ export class HeldClaims {
     const waiter = line.turn;
     assert(waiter !== undefined, "who wins has its turn");
     this.runs++;
-    const run = attempt(waiter.request);
+    const run = runOf(waiter.request);
     if (tookNothing(run)) {
       // What is there is not what it needs. It keeps its place but not the turn.
       waiter.last = run;
@@ -433,7 +432,7 @@ export class HeldClaims {
     for (const name of this.#kept) {
       for (const waiter of [...(this.#keyed.get(name) ?? [])]) {
         const { line } = waiter;
-        const run = attempt(waiter.request);
+        const run = runOf(waiter.request);
         if (!tookNothing(run)) this.#finish(waiter, run);
         if (line !== null) contest.turned(line);
       }
@@ -466,7 +465,7 @@ export class HeldClaims {
       if (waiter.answered) continue;
       this.runs++;
       const since: Instant = { now: this.#wheel.now };
-      const run = attempt(waiter.request);
+      const run = runOf(waiter.request);
       if (!tookNothing(run)) {
         this.#finish(waiter, run);
         continue;
@@ -536,7 +535,7 @@ function needOf(prepared: readonly Prepared[]): string {
     .join(";");
 }
 
-function attempt(request: HeldRequest): Run {
+function runOf(request: HeldRequest): Run {
   try {
     return { answer: request.run() };
   } catch (error) {

@@ -7,7 +7,7 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
 import { BODY_DEPTH } from "../base/limits.ts";
-import { Refusal } from "../base/refusal.ts";
+import { attempt, Refusal } from "../base/refusal.ts";
 import type { BatchRequest } from "../engine/contract.ts";
 import { compactJson, listValues, parseMembers } from "../value/json.ts";
 import { Json, type Value } from "../value/value.ts";
@@ -129,14 +129,11 @@ export function readBatch(text: string): BatchRequest[] {
 
 /** A line of which all up to its parameters is known; undefined when it is to be read, or refused, as any other. */
 function readAlike(line: string, head: string, statement: string): BatchRequest | undefined {
-  try {
+  return attempt(() => {
     const { text, end } = compactJson(line, head.length, BODY_DEPTH - 1);
     if (!text.startsWith("[") || end !== line.length - 1 || line[end] !== "}") return undefined;
     return { text: statement, params: listValues(new Json(text)) };
-  } catch (error) {
-    if (error instanceof Refusal) return undefined;
-    throw error;
-  }
+  });
 }
 
 export function readClock(text: string): Static<typeof ClockBody> {

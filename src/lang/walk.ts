@@ -49,3 +49,21 @@ export function someNode(root: Expr, is: (expr: Expr) => boolean): boolean {
   }
   return false;
 }
+
+/** The conditions that all must hold, in order, whatever parentheses stand around some of them; none for null. */
+export function conditionsOf(where: Expr | null): Expr[] {
+  const conditions: Expr[] = [];
+  const pending: Expr[] = where === null ? [] : [where];
+  for (let expr = pending.pop(); expr !== undefined; expr = pending.pop()) {
+    if (expr.kind === "and") for (const part of expr.of.toReversed()) pending.push(part);
+    else conditions.push(expr);
+  }
+  return conditions;
+}
+
+/** The condition that all of them hold; null for none. */
+export function allOf(conditions: readonly Expr[]): Expr | null {
+  const [only, second] = conditions;
+  if (only === undefined) return null;
+  return second === undefined ? only : { kind: "and", of: conditions };
+}

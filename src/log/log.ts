@@ -656,10 +656,6 @@ export class Log {
     if (old.last < old.head.first) return;
     try {
       this.#writeOut();
-    } catch {
-      return;
-    }
-    try {
       this.#tail.cut();
       this.#tail.sync();
     } catch (error) {

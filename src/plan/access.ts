@@ -3,20 +3,13 @@
  * which range is told apart once, when the statement is planned; a run only asks for the keys.
  */
 
+import { attempt } from "../base/refusal.ts";
 import { type Key, type KeyRange, type OrderedIndex, WHOLE_RANGE } from "../store/ordered_index.ts";
 import type { Table } from "../store/table.ts";
 import { compareCells } from "../value/types.ts";
 import type { Row } from "../value/value.ts";
 import type { Env } from "./env.ts";
-import {
-  attempt,
-  type Conjunct,
-  type Filter,
-  type GeoCondition,
-  type KeyCondition,
-  keyNow,
-  type RangeOp,
-} from "./filter.ts";
+import { type Conjunct, type Filter, type GeoCondition, type KeyCondition, keyNow, type RangeOp } from "./filter.ts";
 import { NO_KEY } from "./key.ts";
 
 const EMPTY_ROW: Row = [];
@@ -30,41 +23,14 @@ export interface Stretch {
 }
 
 /** One way to a superset of the rows; `count` is how many it reads. */
-export type Access =
-  | { readonly kind: "none"; readonly count: 0; readonly residual: readonly Conjunct[] }
-  | {
-      readonly kind: "ids";
-      readonly ids: readonly number[];
-      readonly count: number;
-      readonly residual: readonly Conjunct[];
-    }
-  | {
-      readonly kind: "range";
-      readonly index: OrderedIndex;
-      readonly range: KeyRange;
-      readonly count: number;
-      readonly residual: readonly Conjunct[];
-    }
-  | {
-      readonly kind: "keys";
-      readonly index: OrderedIndex;
-      readonly keys: readonly Key[];
-      readonly count: number;
-      readonly residual: readonly Conjunct[];
-    }
-  | {
-      readonly kind: "geo";
-      readonly condition: GeoCondition;
-      readonly count: number;
-      readonly residual: readonly Conjunct[];
-    }
-  | {
-      readonly kind: "scan";
-      readonly index: null;
-      readonly range: KeyRange;
-      readonly count: number;
-      readonly residual: readonly Conjunct[];
-    };
+export type Access = { readonly count: number; readonly residual: readonly Conjunct[] } & (
+  | { readonly kind: "none" }
+  | { readonly kind: "ids"; readonly ids: readonly number[] }
+  | { readonly kind: "range"; readonly index: OrderedIndex; readonly range: KeyRange }
+  | { readonly kind: "keys"; readonly index: OrderedIndex; readonly keys: readonly Key[] }
+  | { readonly kind: "geo"; readonly condition: GeoCondition }
+  | { readonly kind: "scan"; readonly index: null; readonly range: KeyRange }
+);
 
 const NO_CONJUNCTS: readonly Conjunct[] = [];
 const NO_ROW: Access = { kind: "none", count: 0, residual: NO_CONJUNCTS };

@@ -3,9 +3,9 @@
  * answer it, the range of keys it means. Anything under `or` or `not` is a test on rows.
  */
 
-import { Refusal } from "../base/refusal.ts";
+import { attempt, Refusal } from "../base/refusal.ts";
 import type { BinaryExpr, Expr } from "../lang/ast.ts";
-import { someNode } from "../lang/walk.ts";
+import { conditionsOf, someNode } from "../lang/walk.ts";
 import type { OrderedIndex } from "../store/ordered_index.ts";
 import type { Table } from "../store/table.ts";
 import type { Point, Row } from "../value/value.ts";
@@ -89,14 +89,14 @@ export class Filter {
       const [only] = filters;
       if (filters.length > 1 || only === undefined) conjuncts.push(bare(ruleTest(filters, compiler)));
       else {
-        for (const part of topParts(only)) {
+        for (const part of conditionsOf(only)) {
           parts.push(part);
           const asked = conjunct(table, part, compiler);
           conjuncts.push({ ...asked, test: guarded(asked.test) });
         }
       }
     }
-    for (const part of where === null ? [] : topParts(where)) {
+    for (const part of conditionsOf(where)) {
       parts.push(part);
       conjuncts.push(conjunct(table, part, compiler));
     }
@@ -145,10 +145,6 @@ function passesUntold(residual: readonly Conjunct[], row: Row, env: Env): boolea
     }
   }
   return true;
-}
-
-function topParts(where: Expr): readonly Expr[] {
-  return where.kind === "and" ? where.of : [where];
 }
 
 function bare(test: Test): Conjunct {
@@ -350,16 +346,6 @@ function boxAccess(table: Table, args: readonly Expr[], compiler: ExpressionComp
       return given === null ? null : boxOf(given);
     },
   };
-}
-
-/** What a constant gives, or undefined where it does not work out: then the rows ask, and the first one says why. */
-export function attempt<T>(work: () => T): T | undefined {
-  try {
-    return work();
-  } catch (error) {
-    if (error instanceof Refusal) return undefined;
-    throw error;
-  }
 }
 
 /** The key a condition asks for in this run; NO_KEY where it has none, or does not work out. */

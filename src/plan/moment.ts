@@ -8,14 +8,14 @@
  */
 
 import { TIME_MAX_MS } from "../base/limits.ts";
+import { attempt } from "../base/refusal.ts";
 import type { BinaryExpr, Expr, GetStatement } from "../lang/ast.ts";
-import { everyNode, partsOf, someNode } from "../lang/walk.ts";
+import { conditionsOf, everyNode, partsOf, someNode } from "../lang/walk.ts";
 import { type KeyRange, NOT_NULL_RANGE } from "../store/ordered_index.ts";
 import type { Table } from "../store/table.ts";
 import { type Row, Time } from "../value/value.ts";
 import type { Env } from "./env.ts";
 import { type Compiled, type ExpressionCompiler, MIRRORED } from "./expression.ts";
-import { attempt } from "./filter.ts";
 
 type Ordering = "<" | "<=" | ">" | ">=";
 
@@ -58,7 +58,7 @@ export class TimeSense {
     this.#expiry(table, true);
     if (where === null) return;
     this.#visit(table, where, compiler, tableOf, true);
-    for (const part of where.kind === "and" ? where.of : [where]) {
+    for (const part of conditionsOf(where)) {
       const placed = timeGateOf(part, compiler);
       if (placed !== undefined) this.gates.push(placed);
     }

@@ -9,7 +9,7 @@
  * the filter is refused over counts as one that matches, and its refusal comes if it is in the page.
  */
 
-import { Refusal } from "../base/refusal.ts";
+import { attempt, Refusal } from "../base/refusal.ts";
 import type { CountExpr, Expr, OrderKey } from "../lang/ast.ts";
 import { type OrderedIndex, WHOLE_RANGE } from "../store/ordered_index.ts";
 import type { Table } from "../store/table.ts";
@@ -27,7 +27,7 @@ import {
 } from "./access.ts";
 import type { Env } from "./env.ts";
 import type { ExpressionCompiler, Test } from "./expression.ts";
-import { attempt, Filter, keyNow } from "./filter.ts";
+import { Filter, keyNow } from "./filter.ts";
 import { INSERTED_ITEMS } from "./firsts.ts";
 import { NO_KEY } from "./key.ts";
 import { Order } from "./order.ts";

@@ -194,3 +194,12 @@ test("a time behind the last year there is comes never, and explains no worse th
   expect(lines(hall, "del jobs where n >= now() - 1000 and n < now()").slice(2, 4)).toEqual(never);
   expect(lines(hall, "del jobs where due < now() - 1000").slice(2)).toEqual([...never, "dead: 2", "rows: 0"]);
 });
+
+test("parentheses around some of the conditions change nothing of it, nor of the way to the rows", async () => {
+  const hall = await queue('{kind: "a", run_at: now() + 5000}', '{kind: "b", run_at: now() + 1000}', "{run_at: null}");
+  const told = (where: string): string[] => lines(hall, `set jobs {owner: "w"} where ${where} limit 1`);
+  const plain = told('kind = "a" and run_at <= now() and attempts is null');
+  expect(plain[0]).toContain("index of run_at");
+  expect(told('(kind = "a" and run_at <= now()) and attempts is null')).toEqual(plain);
+  expect(told('kind = "a" and (run_at <= now() and (attempts is null))')).toEqual(plain);
+});
