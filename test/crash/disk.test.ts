@@ -1,13 +1,13 @@
 /** The engine over a disk that is full or fails: what is refused, what goes on, what is there after the next start. */
 
 import { expect, test } from "bun:test";
-import { Refusal } from "../../src/base/refusal.ts";
 import { TestClock } from "../../src/clock/clock.ts";
 import { Checkpoint } from "../../src/engine/checkpoint.ts";
 import { Engine } from "../../src/engine/engine.ts";
 import { KeptAnswers } from "../../src/engine/idempotency.ts";
 import { openStore } from "../../src/engine/recovery.ts";
 import { Sweeper } from "../../src/engine/sweeper.ts";
+import { codeOf, codeOfPromise } from "../harness/code_of.ts";
 import { SimDisk } from "../sim/disk.ts";
 
 const CONTEXT = { scope: null, idempotencyKey: null, requestHash: "" };
@@ -34,26 +34,6 @@ const run = (engine: Engine, text: string): string => engine.query(text, [], CON
 async function write(engine: Engine, text: string): Promise<void> {
   run(engine, text);
   await engine.durable();
-}
-
-function codeOf(work: () => unknown): string {
-  try {
-    work();
-  } catch (error) {
-    if (error instanceof Refusal) return error.code;
-    throw error;
-  }
-  return "none";
-}
-
-async function codeOfPromise(promise: Promise<unknown> | undefined): Promise<string> {
-  try {
-    await promise;
-  } catch (error) {
-    if (error instanceof Refusal) return error.code;
-    throw error;
-  }
-  return "none";
 }
 
 function used(disk: SimDisk): number {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { KEPT_ANSWER_BYTES } from "../../src/base/limits.ts";
-import { Refusal } from "../../src/base/refusal.ts";
+import type { Refusal } from "../../src/base/refusal.ts";
 import { TestClock } from "../../src/clock/clock.ts";
 import type { Outcome, RequestContext, Scope } from "../../src/engine/contract.ts";
 import { Engine } from "../../src/engine/engine.ts";
@@ -8,6 +8,7 @@ import { KeptAnswers } from "../../src/engine/idempotency.ts";
 import { MemoryJournal } from "../../src/engine/journal.ts";
 import { HeldClaims } from "../../src/hold/held_claims.ts";
 import { Store } from "../../src/store/store.ts";
+import { codeOf } from "../harness/code_of.ts";
 
 const START_MS = Date.parse("2026-03-01T12:00:00Z");
 const TTL_MS = 60_000;
@@ -62,16 +63,6 @@ class Kit {
   }
 }
 
-function refusal(work: () => unknown): string {
-  try {
-    work();
-  } catch (error) {
-    if (error instanceof Refusal) return error.code;
-    throw error;
-  }
-  return "none";
-}
-
 describe("a key", () => {
   test("answers the first answer again, and runs nothing", () => {
     const kit = new Kit();
@@ -89,8 +80,8 @@ describe("a key", () => {
   test("with another request is refused, until its time is over", async () => {
     const kit = new Kit();
     const first = kit.claim(keyed("k"));
-    expect(refusal(() => kit.claim(keyed("k", "another hash")))).toBe("key_reused");
-    expect(refusal(() => kit.engine.batch([{ text: CLAIM, params: ["w"] }], keyed("k", "batch")))).toBe("key_reused");
+    expect(codeOf(() => kit.claim(keyed("k", "another hash")))).toBe("key_reused");
+    expect(codeOf(() => kit.engine.batch([{ text: CLAIM, params: ["w"] }], keyed("k", "batch")))).toBe("key_reused");
     await kit.clock.advance(TTL_MS - 1);
     expect(kit.claim(keyed("k")).body).toBe(first.body);
     await kit.clock.advance(1);
@@ -99,8 +90,8 @@ describe("a key", () => {
 
   test("is not kept by what failed, took nothing, or only read", () => {
     const kit = new Kit(0);
-    expect(refusal(() => kit.engine.query("put nowhere {n: 1}", [], keyed("k")))).toBe("unknown_collection");
-    expect(refusal(() => kit.engine.query(`${CLAIM} require 1`, ["w"], keyed("k")))).toBe("unmet");
+    expect(codeOf(() => kit.engine.query("put nowhere {n: 1}", [], keyed("k")))).toBe("unknown_collection");
+    expect(codeOf(() => kit.engine.query(`${CLAIM} require 1`, ["w"], keyed("k")))).toBe("unmet");
     expect(kit.claim(keyed("k", "one")).body).toBe("[]");
     expect(kit.engine.query("get jobs count", [], keyed("k", "two")).isRead).toBe(true);
     expect(kit.engine.batch([{ text: CLAIM, params: ["w"] }], keyed("k", "three")).wrote).toBe(0);
@@ -133,7 +124,7 @@ describe("a key", () => {
         texts.map((text) => ({ text, params: [] })),
         keyed("k"),
       );
-    expect(refusal(() => batch("compact", "put jobs {n: 1}", "put jobs {n: 2}"))).toBe("bad_key");
+    expect(codeOf(() => batch("compact", "put jobs {n: 1}", "put jobs {n: 2}"))).toBe("bad_key");
     expect(kit.root("get jobs count")).toBe('[{"count":5}]');
     expect(batch("compact", "get jobs count").outcomes).toHaveLength(2);
   });
@@ -157,7 +148,7 @@ describe("a key", () => {
     const root = kit.claim(keyed("k"));
     expect(new Set([ann.body, ben.body, root.body]).size).toBe(3);
     expect(kit.claim(keyed("k", "hash", scopeOf("ann"))).body).toBe(ann.body);
-    expect(refusal(() => kit.claim(keyed("k", "hash", scopeOf(""))))).toBe("bad_key");
+    expect(codeOf(() => kit.claim(keyed("k", "hash", scopeOf(""))))).toBe("bad_key");
     expect(kit.engine.query("get jobs count", [], keyed("k", "hash", scopeOf(""))).isRead).toBe(true);
   });
 
@@ -169,7 +160,7 @@ describe("a key", () => {
     expect(other.replayed).toBe(true);
     expect(other.body).toContain("message");
     expect(other.body).not.toContain("attempts");
-    expect(refusal(() => kit.claim(keyed("k", "hash", scopeOf("ann", "rights", START_MS))))).toBe("unauthorized");
+    expect(codeOf(() => kit.claim(keyed("k", "hash", scopeOf("ann", "rights", START_MS))))).toBe("unauthorized");
     expect(kit.claim(keyed("k", "hash", scopeOf("ann"))).body).toBe(first.body);
     expect(kit.runs).toBe(runs);
   });

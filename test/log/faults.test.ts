@@ -1,30 +1,10 @@
 import { expect, test } from "bun:test";
-import { Refusal } from "../../src/base/refusal.ts";
 import { FRAME_HEAD_BYTES } from "../../src/log/frame.ts";
 import { SEAL_BYTES } from "../../src/log/seal.ts";
+import { codeOf, codeOfPromise } from "../harness/code_of.ts";
 import { SimDisk } from "../sim/disk.ts";
 import { Random } from "../store/random.ts";
 import { again, encode, FIRST, openLog, put, turn } from "./log_files.ts";
-
-function codeOf(run: () => unknown): string {
-  try {
-    run();
-  } catch (error) {
-    if (error instanceof Refusal) return error.code;
-    throw error;
-  }
-  return "none";
-}
-
-async function codeOfPromise(promise: Promise<unknown> | undefined): Promise<string> {
-  try {
-    await promise;
-  } catch (error) {
-    if (error instanceof Refusal) return error.code;
-    throw error;
-  }
-  return "none";
-}
 
 const { FENEC_SEED: givenSeed } = process.env;
 const seed = givenSeed === undefined ? Math.floor(Math.random() * 2 ** 32) : Number(givenSeed);
