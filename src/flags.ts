@@ -174,8 +174,9 @@ function isLoopback(hostname: string): boolean {
 /** The text of `--help`. */
 export function helpText(): string {
   const rows = names().map((name) => {
-    const takes = FLAGS[name].takes;
-    const how = takes === null ? `--${name}` : name === "cors" ? `--${name}[=${takes}]` : `--${name} ${takes}`;
+    const { takes, alone } = FLAGS[name];
+    const value = alone === null ? ` ${takes}` : `[=${takes}]`;
+    const how = takes === null ? `--${name}` : `--${name}${value}`;
     const fallback = shown(FLAGS[name].fallback);
     const end = NOT_AVAILABLE.has(name) ? " (not available yet)" : fallback === "" ? "" : ` (${fallback})`;
     return [how, `${FLAGS[name].help}${end}`] as const;
