@@ -320,7 +320,7 @@ export class Judge {
   #admitted(rules: readonly JudgedRule[], table: JudgedTable, sent: ReadonlyMap<string, Plain>): JudgedRow {
     for (const rule of rules) {
       const cells = new Map(sent);
-      for (const part of rulePartsOf(rule.where)) {
+      for (const part of partsOf(rule.where)) {
         if (part.if !== "compare" || part.op !== "=") continue;
         for (const [side, other] of [
           [part.left, part.right],
@@ -373,7 +373,7 @@ export class Judge {
       if (!may(row)) continue;
       let error: Refused | null = null;
       let holds = true;
-      for (const part of where === null ? [] : partsOf(where)) {
+      for (const part of partsOf(where)) {
         try {
           if (!this.#truth(part, { before: row, after: null })) holds = false;
         } catch (refused) {
@@ -417,7 +417,7 @@ export class Judge {
   }
 
   #reaches(rule: JudgedRule, row: JudgedRow): boolean {
-    for (const part of rulePartsOf(rule.where)) {
+    for (const part of partsOf(rule.where)) {
       if (!readsAfter(part) && !this.#holds(part, row, null)) return false;
     }
     return true;
@@ -651,14 +651,10 @@ function checkUnique(table: JudgedTable, rows: readonly JudgedRow[]): void {
   }
 }
 
-function partsOf(condition: Condition): readonly Condition[] {
-  return condition.if === "and" ? condition.of : [condition];
-}
-
-/** A rule's parts, those in parentheses among them. */
-function rulePartsOf(condition: Condition | null): readonly Condition[] {
+/** The parts that all must hold, those in parentheses among them. */
+function partsOf(condition: Condition | null): readonly Condition[] {
   if (condition === null) return [];
-  return condition.if === "and" ? condition.of.flatMap(rulePartsOf) : [condition];
+  return condition.if === "and" ? condition.of.flatMap(partsOf) : [condition];
 }
 
 /** Every value in a condition, inner reads aside. */
