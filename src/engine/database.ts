@@ -4,7 +4,7 @@
  */
 
 import { ByteReader } from "../base/bytes.ts";
-import { type Clock, WallClock } from "../clock/clock.ts";
+import { type Clock, type RunningClock, WallClock } from "../clock/clock.ts";
 import type { Damage } from "../log/damage.ts";
 import type { Disk } from "../log/disk.ts";
 import type { Log, SyncPolicy } from "../log/log.ts";
@@ -20,7 +20,7 @@ export interface DatabaseOptions {
   /** The time statements see. */
   readonly clock: Clock;
   /** The time of the disk: when syncs and snapshots are due. The real clock, also where statements run on another. */
-  readonly wall?: Clock;
+  readonly wall?: RunningClock;
   readonly readOnly: boolean;
   /** Infinity: no ceiling. */
   readonly maxMemoryBytes: number;
@@ -32,6 +32,7 @@ export interface DirectoryOptions extends DatabaseOptions {
   readonly sync: SyncPolicy;
   readonly segmentBytes?: number;
   readonly reserveBytes?: number;
+  readonly standStillMs?: number;
   /** A snapshot is due once so much was logged since the last one, or half of its size, whichever is more. */
   readonly snapshotBytes?: number;
   /** And once this time has gone by, if anything was logged. */
@@ -75,7 +76,7 @@ export class Database {
    * @throws Damage where going on would lose something that was confirmed
    */
   static async open(disk: Disk, options: DirectoryOptions): Promise<Database> {
-    const { clock, sync, segmentBytes, reserveBytes, snapshotBytes, snapshotMs, sliceRows } = options;
+    const { clock, sync, segmentBytes, reserveBytes, standStillMs, snapshotBytes, snapshotMs, sliceRows } = options;
     const wall = options.wall ?? new WallClock();
     const answers = new KeptAnswers(options.idempotencyTtlMs);
     const { store, log, seq, snapshot, passedOver } = await openStore(disk, {
@@ -84,6 +85,7 @@ export class Database {
       wall,
       ...(segmentBytes === undefined ? {} : { segmentBytes }),
       ...(reserveBytes === undefined ? {} : { reserveBytes }),
+      ...(standStillMs === undefined ? {} : { standStillMs }),
       ...(options.onProgress === undefined ? {} : { onProgress: options.onProgress }),
       onBlock: (tag, data) => {
         if (tag === ANSWERS_PART) answers.restore(new ByteReader(data));

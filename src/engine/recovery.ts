@@ -7,7 +7,7 @@
  */
 
 import { ByteReader } from "../base/bytes.ts";
-import type { Clock } from "../clock/clock.ts";
+import type { Clock, RunningClock } from "../clock/clock.ts";
 import { Damage, REPAIR_NAME } from "../log/damage.ts";
 import type { Disk } from "../log/disk.ts";
 import type { Frame } from "../log/frame.ts";
@@ -26,8 +26,9 @@ export interface RecoveryOptions {
   readonly sync?: SyncPolicy;
   readonly segmentBytes?: number;
   readonly reserveBytes?: number;
+  readonly standStillMs?: number;
   readonly clock?: Clock;
-  readonly wall?: Clock;
+  readonly wall?: RunningClock;
   /** Blocks of a snapshot that are not the store's: see `SnapshotPart`. */
   readonly onBlock?: (tag: number, data: Uint8Array) => void;
   /** Records of idempotency keys, in the order they were kept. */
@@ -147,7 +148,7 @@ function* openLog(
   passedOver: readonly Damage[],
   onFrame: (frame: Frame) => void,
 ): Generator<number, Log, undefined> {
-  const { sync, segmentBytes, reserveBytes, clock, wall } = options;
+  const { sync, segmentBytes, reserveBytes, standStillMs, clock, wall } = options;
   const log = Log.openInSteps(
     disk,
     {
@@ -157,6 +158,7 @@ function* openLog(
       ...(sync === undefined ? {} : { sync }),
       ...(segmentBytes === undefined ? {} : { segmentBytes }),
       ...(reserveBytes === undefined ? {} : { reserveBytes }),
+      ...(standStillMs === undefined ? {} : { standStillMs }),
       ...(clock === undefined ? {} : { clock }),
       ...(wall === undefined ? {} : { wall }),
     },

@@ -97,7 +97,7 @@ test("after another write error nothing is written or confirmed, and a restart h
 });
 
 test("after a failed sync nothing is confirmed, neither what waited nor what came meanwhile nor what comes", async () => {
-  const { disk, log } = openLog(new SimDisk());
+  const { disk, log } = openLog(new SimDisk(), { standStillMs: 0 });
   await put(log, "one");
   disk.holdsSyncs = true;
   const second = codeOfPromise(log.whenDurable(log.append(encode("two"), 2, 0, false)));

@@ -66,7 +66,7 @@ test("frames come back in order with their positions, times and counters", async
 });
 
 test("frames of one turn share a sync, and those appended while one runs share the next", async () => {
-  const { log, close } = open(directory());
+  const { log, close } = open(directory(), { standStillMs: 0 });
   for (let i = 1; i <= 10; i++) log.append(bytes(`${i}`), i, 0, false);
   expect(log.whenDurable(3)).toBe(log.whenDurable(10)!);
   expect(log.durable).toBe(0);

@@ -1,6 +1,6 @@
 /** What the log tests share: a log on a simulated disk, and the frames it hands on. */
 
-import type { Clock, Scheduled } from "../../src/clock/clock.ts";
+import type { RunningClock, Scheduled } from "../../src/clock/clock.ts";
 import { Log, type LogOptions } from "../../src/log/log.ts";
 import { SimDisk } from "../sim/disk.ts";
 
@@ -47,12 +47,17 @@ export function again(files: ReadonlyMap<string, Buffer>, options: LogOptions = 
   return openLog(SimDisk.of(files), options);
 }
 
-/** A clock whose timers go off when a test says so. */
-export class Timers implements Clock {
+/** A clock that a test sets, whose timers go off when it says so. */
+export class Timers implements RunningClock {
+  nowMs = 0;
   readonly waiting: { readonly delayMs: number; readonly run: () => void }[] = [];
 
   now(): number {
-    return 0;
+    return this.nowMs;
+  }
+
+  elapsed(): number {
+    return this.nowMs;
   }
 
   at(_atMs: number, run: () => void): Scheduled {

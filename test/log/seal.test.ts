@@ -43,7 +43,7 @@ test("a log at rest: any flipped bit stops the start, or changes nothing", async
 
 test("a log that has been still for a while is sealed, and goes on", async () => {
   const wall = new Timers();
-  const { disk, log } = openLog(new SimDisk(), { wall });
+  const { disk, log } = openLog(new SimDisk(), { wall, standStillMs: 0 });
   await put(log, "one");
   await put(log, "two");
   wall.fire(REST_MS);

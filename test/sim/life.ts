@@ -59,6 +59,8 @@ class Life {
       idempotencyTtlMs: 86_400_000,
       segmentBytes: random.pick([500, 5_000, 50_000]),
       reserveBytes: random.pick([0, 20_000]),
+      // Every group in the pool, or all small ones on the event loop.
+      standStillMs: random.pick([0, Infinity]),
       snapshotBytes: random.pick([1_000, 5_000, 1_000_000]),
       snapshotMs: random.pick([10_000, 900_000]),
       sliceRows: random.pick([1, 3, 10, 1_000]),
