@@ -110,7 +110,7 @@ interface Segment {
 const GATHERED_BYTES = 1024 * 1024;
 /** A group of up to so many frames and bytes is small. With 32 clients either way to sync is as good, with 64 the pool. */
 const SMALL_FRAMES = 32;
-const SMALL_BYTES = 128 * 1024;
+const SMALL_BYTES = 32 * 1024;
 const STAND_STILL_MS = 2;
 /** After a sync that took too long, so many times as long goes by before the next one on the event loop... */
 const REST_TIMES = 8;
@@ -325,7 +325,10 @@ export class Log {
     this.#frames++;
     this.#bytes += bytes;
     this.#bytesSinceSnapshot += bytes;
-    if (!this.#syncing) this.#arm();
+    if (this.#syncing) return position;
+    // Memory has a large change still to take: the disk may have it meanwhile.
+    if (bytes > SMALL_BYTES && this.#policy === "always") this.#start();
+    else this.#arm();
     return position;
   }
 
