@@ -12,6 +12,7 @@
 import { assert } from "../base/assert.ts";
 import type { Steps } from "../base/steps.ts";
 import type { IndexDef } from "../schema/schema.ts";
+import type { Pages } from "../tree/pages.ts";
 import { Tree } from "../tree/tree.ts";
 import { jsonPathValue } from "../value/json.ts";
 import { compareValues } from "../value/order.ts";
@@ -120,12 +121,12 @@ export class OrderedIndex {
   }
 
   /** Takes rows, sorted by id, into the empty index. */
-  *load(rows: readonly Row[]): Steps<void> {
+  *load(rows: Pages<Row>): Steps<void> {
     const { slot } = this;
     if (this.#numeric) {
       const keys = new Float64Array(rows.length);
       for (let i = 0; i < rows.length; i++) {
-        const cell = (rows[i] as Row)[slot] as number | null;
+        const cell = (rows.at(i) as Row)[slot] as number | null;
         keys[i] = cell === null ? -Infinity : cell;
       }
       yield;
@@ -134,7 +135,7 @@ export class OrderedIndex {
     } else {
       const keys = new Array<Key>(rows.length);
       for (let i = 0; i < rows.length; i++) {
-        keys[i] = this.keyOf(rows[i] as Row);
+        keys[i] = this.keyOf(rows.at(i) as Row);
         if (i % STEP_ROWS === STEP_ROWS - 1) yield;
       }
       const order = yield* orderKeys(keys, this.compare);

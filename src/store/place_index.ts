@@ -3,6 +3,7 @@
 import { assert } from "../base/assert.ts";
 import { GeoIndex } from "../geo/geo.ts";
 import type { IndexDef } from "../schema/schema.ts";
+import type { Pages } from "../tree/pages.ts";
 import type { Point, Row } from "../value/value.ts";
 
 export class PlaceIndex {
@@ -45,8 +46,12 @@ export class PlaceIndex {
     if (to !== null) this.places.insert(row, to);
   }
 
-  load(rows: readonly Row[]): void {
-    const placed = rows.filter((row) => row[this.slot] !== null);
+  load(rows: Pages<Row>): void {
+    const placed: Row[] = [];
+    for (let i = 0; i < rows.length; i++) {
+      const row = rows.at(i) as Row;
+      if (row[this.slot] !== null) placed.push(row);
+    }
     this.places.load(
       placed,
       placed.map((row) => row[this.slot] as Point),

@@ -17,8 +17,8 @@ import type { ByteReader, ByteWriter } from "../base/bytes.ts";
 import type { Steps } from "../base/steps.ts";
 import type { CollectionSchema } from "../schema/schema.ts";
 import { decodeRow, encodeRow } from "../value/encoding.ts";
-import type { Row } from "../value/value.ts";
 import { Catalog, decodeSchema, encodeSchema } from "./encoding.ts";
+import { RowPages } from "./row_pages.ts";
 import type { Store } from "./store.ts";
 
 /** Where a walk over all rows stands: behind row `id` of table `cid`. */
@@ -80,14 +80,14 @@ export function encodeSlice(
 export class StateLoader {
   #nextCid = 1;
   readonly #catalog = new Catalog();
-  readonly #parts: { schema: CollectionSchema; nextId: number; rows: Row[] }[] = [];
-  readonly #byCid = new Map<number, Row[]>();
+  readonly #parts: { schema: CollectionSchema; nextId: number; rows: RowPages }[] = [];
+  readonly #byCid = new Map<number, RowPages>();
 
   head(r: ByteReader): void {
     this.#nextCid = r.varint();
     for (let left = r.varint(); left > 0; left--) {
       const schema = decodeSchema(r);
-      const rows: Row[] = [];
+      const rows = new RowPages();
       this.#catalog.set(schema);
       this.#parts.push({ schema, nextId: r.f64(), rows });
       this.#byCid.set(schema.cid, rows);

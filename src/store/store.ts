@@ -7,8 +7,8 @@
 import { assert } from "../base/assert.ts";
 import type { Steps } from "../base/steps.ts";
 import type { CollectionSchema } from "../schema/schema.ts";
-import type { Row } from "../value/value.ts";
 import type { Change, Op } from "./change.ts";
+import type { RowPages } from "./row_pages.ts";
 import { type Scale, Table } from "./table.ts";
 import type { Undo, UndoStep } from "./undo.ts";
 
@@ -63,7 +63,7 @@ export class Store {
   }
 
   /** A collection with its rows, sorted by id, as a snapshot has them. The store owns the rows from here on. */
-  *bulkLoad(schema: CollectionSchema, nextId: number, rows: readonly Row[]): Steps<Table> {
+  *bulkLoad(schema: CollectionSchema, nextId: number, rows: RowPages): Steps<Table> {
     const table = this.#create(schema, nextId);
     yield* table.load(rows);
     return table;

@@ -17,6 +17,7 @@ import { cellFits } from "./cell_fit.ts";
 import { IdIndex } from "./id_index.ts";
 import { OrderedIndex } from "./ordered_index.ts";
 import { PlaceIndex } from "./place_index.ts";
+import { RowPages } from "./row_pages.ts";
 import type { Undo } from "./undo.ts";
 import { cellBytes, contentBytes, fixedBytes } from "./weight.ts";
 
@@ -44,9 +45,6 @@ export interface Scale {
   bytes: number;
 }
 
-/** Rows weighed in one step. */
-const STEP_ROWS = 1 << 16;
-
 export class Table {
   readonly cid: number;
   /** The id the next row gets that names none; above every id there has been. */
@@ -63,7 +61,7 @@ export class Table {
     this.cid = schema.cid;
     this.nextId = nextId;
     this.#scale = scale;
-    this.#state = stateOf(schema, new Tree<number, Row>("number"), freshIndexes(schema));
+    this.#state = stateOf(schema, new Tree<number, Row>("id"), freshIndexes(schema));
   }
 
   get schema(): CollectionSchema {
@@ -171,22 +169,22 @@ export class Table {
     const stays = from.length === before.types.length + 1 && from.every((slot, i) => slot === i);
     if (stays) this.#become(stateOf(schema, before.rows, this.#keptIndexes(schema)), this.#dataBytes);
     else {
-      const rows: Row[] = [];
+      const rows = new RowPages();
       this.scan(-Infinity, (row) => {
         rows.push(rowFrom(row, from));
         return true;
       });
-      this.#become(stateOf(schema, new Tree<number, Row>("number"), freshIndexes(schema)), 0);
+      this.#become(stateOf(schema, new Tree<number, Row>("id"), freshIndexes(schema)), 0);
       toEnd(this.#fill(rows));
     }
     this.version++;
   }
 
   /** Takes rows, sorted by id, into the empty table. */
-  *load(rows: readonly Row[]): Steps<void> {
+  *load(rows: RowPages): Steps<void> {
     assert(this.count === 0, `${this.schema.name} is loaded over rows`);
     yield* this.#fill(rows);
-    const last = rows[rows.length - 1];
+    const last = rows.at(rows.length - 1);
     if (last !== undefined && (last[0] as number) >= this.nextId) this.nextId = (last[0] as number) + 1;
     this.version++;
   }
@@ -261,26 +259,18 @@ export class Table {
     }
   }
 
-  *#fill(rows: readonly Row[]): Steps<void> {
+  *#fill(rows: RowPages): Steps<void> {
     const { rows: tree, indexes } = this.#state;
-    const ids = new Float64Array(rows.length);
-    let bytes = 0;
-    for (let i = 0; i < rows.length; i++) {
-      const row = rows[i] as Row;
-      ids[i] = row[0] as number;
-      bytes += contentBytes(row);
-      if (i % STEP_ROWS === STEP_ROWS - 1) yield;
-    }
-    yield* tree.loadInSteps(ids, rows, null);
+    yield* tree.loadPages(rows);
     for (const index of indexes) yield* filled(index, rows);
-    this.#dataBytes += bytes;
-    this.#scale.bytes += bytes + rows.length * this.#state.fixedBytes;
+    this.#dataBytes += rows.bytes;
+    this.#scale.bytes += rows.bytes + rows.length * this.#state.fixedBytes;
   }
 
   /** Indexes for a schema whose slots stay: those there are, as far as they hold the same, and new ones, filled. */
   #keptIndexes(schema: CollectionSchema): (OrderedIndex | PlaceIndex)[] {
     const old = this.#state.indexes;
-    let rows: Row[] | undefined;
+    let rows: RowPages | undefined;
     return schema.indexes.map((def) => {
       const field = fieldOfIndex(schema, def);
       const held = old.find((index) => {
@@ -296,8 +286,8 @@ export class Table {
     });
   }
 
-  #allRows(): Row[] {
-    const rows: Row[] = [];
+  #allRows(): RowPages {
+    const rows = new RowPages();
     this.scan(-Infinity, (row) => {
       rows.push(row);
       return true;
@@ -340,7 +330,7 @@ function freshIndex(def: IndexDef, field: Field): OrderedIndex | PlaceIndex {
   return def.kind === "geo" ? new PlaceIndex(def, field.slot) : new OrderedIndex(def, field.slot, field.type);
 }
 
-function* filled(index: OrderedIndex | PlaceIndex, rows: readonly Row[]): Steps<void> {
+function* filled(index: OrderedIndex | PlaceIndex, rows: RowPages): Steps<void> {
   if (index instanceof OrderedIndex) yield* index.load(rows);
   else index.load(rows);
   yield;

@@ -9,7 +9,7 @@ import type { CollectionSchema, IndexKind } from "../schema/schema.ts";
 import { type Cell, Point, type Row } from "../value/value.ts";
 
 /** A row's array and its place in the tree of ids. */
-const ROW_BYTES = 60;
+const ROW_BYTES = 52;
 const CELL_BYTES = 8;
 const TEXT_BYTES = 40;
 const BIGINT_BYTES = 32;

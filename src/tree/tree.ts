@@ -21,6 +21,7 @@
 
 import { assert } from "../base/assert.ts";
 import { type Steps, toEnd } from "../base/steps.ts";
+import type { Pages } from "./pages.ts";
 
 /** A row of any shape whose first cell is its id, a number. */
 export type Keyed = readonly unknown[];
@@ -45,6 +46,15 @@ const UNORDERED = "a tree is loaded in order";
 
 type Keys = Float64Array | unknown[];
 
+/** What keys are: the row's own id, a number, or anything the tree's comparator orders. */
+type KeyKind = "id" | "number" | "any";
+
+/** Where the key is the id, one array is both. */
+function keysOf(kind: KeyKind, ids: Float64Array): Keys {
+  if (kind === "id") return ids;
+  return kind === "number" ? new Float64Array(ids.length) : new Array(ids.length).fill(undefined);
+}
+
 class Leaf {
   n = 0;
   keys: Keys;
@@ -55,10 +65,15 @@ class Leaf {
   /** Just behind the entry put in last: where the next one goes if entries come in order. */
   run = -1;
 
-  constructor(numeric: boolean, fanout: number) {
-    this.keys = numeric ? new Float64Array(fanout) : new Array(fanout).fill(undefined);
-    this.ids = new Float64Array(fanout);
-    this.rows = new Array(fanout).fill(undefined);
+  constructor(
+    kind: KeyKind,
+    fanout: number,
+    ids: Float64Array = new Float64Array(fanout),
+    rows: (Keyed | undefined)[] = new Array(fanout).fill(undefined),
+  ) {
+    this.ids = ids;
+    this.keys = keysOf(kind, ids);
+    this.rows = rows;
   }
 }
 
@@ -69,9 +84,9 @@ class Inner {
   counts: Float64Array;
   kids: (Node | undefined)[];
 
-  constructor(numeric: boolean, fanout: number) {
-    this.keys = numeric ? new Float64Array(fanout) : new Array(fanout).fill(undefined);
+  constructor(kind: KeyKind, fanout: number) {
     this.ids = new Float64Array(fanout);
+    this.keys = keysOf(kind, this.ids);
     this.counts = new Float64Array(fanout);
     this.kids = new Array(fanout).fill(undefined);
   }
@@ -160,7 +175,7 @@ function moveKeys(from: Keys, start: number, to: Keys, at: number, count: number
 function fillNumbers(
   leaf: Leaf,
   keys: Float64Array,
-  rows: readonly Keyed[],
+  rows: Pages<Keyed>,
   order: Uint32Array | null,
   from: number,
   to: number,
@@ -172,12 +187,11 @@ function fillNumbers(
   for (let entry = from; entry < to; entry++) {
     const at = order === null ? entry : (order[entry] as number);
     const key = keys[at] as number;
-    const row = rows[at] as Keyed;
-    const id = row[0] as number;
+    const id = rows.idAt(at);
     assert(key > keyBefore || (key === keyBefore && id > idBefore), UNORDERED);
     numbers[entry - from] = key;
     ids[entry - from] = id;
-    held[entry - from] = row;
+    held[entry - from] = rows.at(at);
     keyBefore = key;
     idBefore = id;
   }
@@ -185,6 +199,8 @@ function fillNumbers(
 }
 
 export class Tree<K, R extends Keyed> {
+  readonly #kind: KeyKind;
+  /** Whether keys are numbers, the ids among them. */
   readonly #numeric: boolean;
   readonly #compare: CompareKeys<K>;
   readonly #fanout: number;
@@ -211,18 +227,20 @@ export class Tree<K, R extends Keyed> {
   #index = 0;
 
   /**
-   * With "number" the keys are numbers (never NaN) or null, and null comes first; -0 and 0 are one key. Otherwise keys
-   * are whatever the comparator orders. `fanout` is for tests, which want deep trees of few entries.
+   * With "id" the key of each row is its id. With "number" the keys are numbers (never NaN) or null, and null comes
+   * first; -0 and 0 are one key. Otherwise keys are whatever the comparator orders. `fanout` is for tests, which want deep
+   * trees of few entries.
    */
-  constructor(keys: "number" | CompareKeys<K>, fanout = FANOUT) {
+  constructor(keys: "id" | "number" | CompareKeys<K>, fanout = FANOUT) {
     assert(fanout >= 4, "a tree's fan-out is at least 4");
-    this.#numeric = keys === "number";
-    this.#compare = keys === "number" ? (a, b) => Number(a) - Number(b) : keys;
+    this.#kind = typeof keys === "string" ? keys : "any";
+    this.#numeric = this.#kind !== "any";
+    this.#compare = typeof keys === "string" ? (a, b) => Number(a) - Number(b) : keys;
     this.#fanout = fanout;
     this.#least = Math.max(1, fanout >> 3);
     this.#sparse = Math.floor(fanout / 3);
     this.#roomy = Math.floor((fanout * 3) / 4);
-    const leaf = new Leaf(this.#numeric, fanout);
+    const leaf = new Leaf(this.#kind, fanout);
     this.#root = leaf;
     this.#first = leaf;
     this.#last = leaf;
@@ -269,9 +287,7 @@ export class Tree<K, R extends Keyed> {
       const slot = this.#slots[level] as number;
       counts[slot] = (counts[slot] as number) - 1;
     }
-    if (this.#numeric) closeNumbers(leaf.keys as Float64Array, index, leaf.n);
-    else closeValues(leaf.keys as unknown[], index, leaf.n);
-    closeNumbers(leaf.ids, index, leaf.n);
+    this.#closeKeys(leaf.keys, leaf.ids, index, leaf.n);
     closeValues(leaf.rows, index, leaf.n);
     leaf.n--;
     if (leaf.n <= this.#sparse && this.#height > 0) this.#mend(leaf);
@@ -380,42 +396,60 @@ export class Tree<K, R extends Keyed> {
   }
 
   /**
-   * Fills an empty tree from entries in order: `keys[i]` is the key of `rows[i]`. Nodes are packed full: what is loaded
+   * Fills an empty tree from entries in order: `keys[i]` is the key of `rows.at(i)`. Nodes are packed full: what is loaded
    * is mostly settled, and a node that is not costs one split.
    */
-  load(keys: ArrayLike<K>, rows: readonly R[]): void {
+  load(keys: ArrayLike<K>, rows: Pages<R>): void {
     toEnd(this.loadInSteps(keys, rows, null));
   }
 
   /** The same in steps, between which nobody uses the tree; `order`, if given, says the place of each entry in both lists. */
-  *loadInSteps(keys: ArrayLike<K>, rows: readonly R[], order: Uint32Array | null): Steps<void> {
-    assert(this.#size === 0, "only an empty tree is loaded");
+  *loadInSteps(keys: ArrayLike<K>, rows: Pages<R>, order: Uint32Array | null): Steps<void> {
     assert(keys.length === rows.length, "as many keys as rows");
     assert(order === null || order.length === rows.length, "a place for each row");
     const total = rows.length;
+    const leaves = Math.ceil(total / this.#fanout);
+    let entry = 0;
+    yield* this.#loadLeaves(total, leaves, (at) => {
+      const leaf = new Leaf(this.#kind, this.#fanout);
+      const end = Math.floor(((at + 1) * total) / leaves);
+      if (this.#numeric && keys instanceof Float64Array) fillNumbers(leaf, keys, rows, order, entry, end);
+      else this.#fillKeys(leaf, keys, rows, order, entry, end);
+      entry = end;
+      return leaf;
+    });
+  }
+
+  /** Fills an empty tree by id with rows in order, whose lists become its own. */
+  *loadPages(pages: Pages<R>): Steps<void> {
+    assert(this.#kind === "id" && pages.size === this.#fanout, "a page is a leaf of a tree by id");
+    yield* this.#loadLeaves(pages.length, pages.lists.length, (at) => {
+      const leaf = new Leaf(this.#kind, this.#fanout, pages.ids[at], pages.lists[at]);
+      leaf.n = Math.min(this.#fanout, pages.length - at * this.#fanout);
+      for (let i = 1; i < leaf.n; i++) assert((leaf.ids[i - 1] as number) < (leaf.ids[i] as number), UNORDERED);
+      return leaf;
+    });
+  }
+
+  *#loadLeaves(total: number, leaves: number, leafAt: (at: number) => Leaf): Steps<void> {
+    assert(this.#size === 0, "only an empty tree is loaded");
     if (total === 0) return;
     this.#changes++;
     let level: Node[] = [];
-    let leaf = this.#first;
-    const leaves = Math.ceil(total / this.#fanout);
-    let entry = 0;
-    for (let i = 0; i < leaves; i++) {
-      if (i > 0) {
-        const next = new Leaf(this.#numeric, this.#fanout);
-        next.previous = leaf;
-        leaf.next = next;
-        leaf = next;
-        if (i % STEP_LEAVES === 0) yield;
+    let previous: Leaf | null = null;
+    for (let at = 0; at < leaves; at++) {
+      const leaf: Leaf = leafAt(at);
+      if (previous === null) this.#first = leaf;
+      else {
+        leaf.previous = previous;
+        previous.next = leaf;
+        assert(this.#before(previous, previous.n - 1, leaf, 0), UNORDERED);
       }
-      const end = Math.floor(((i + 1) * total) / leaves);
-      if (this.#numeric && keys instanceof Float64Array) fillNumbers(leaf, keys, rows, order, entry, end);
-      else this.#fillKeys(leaf, keys, rows, order, entry, end);
-      const { previous } = leaf;
-      assert(previous === null || this.#before(previous, previous.n - 1, leaf, 0), UNORDERED);
-      entry = end;
+      previous = leaf;
       level.push(leaf);
+      if (at % STEP_LEAVES === STEP_LEAVES - 1) yield;
     }
-    this.#last = leaf;
+    this.#last = previous as Leaf;
     this.#size = total;
     this.#nodes = leaves;
     let bounds: Leaf[] = level as Leaf[];
@@ -425,7 +459,7 @@ export class Tree<K, R extends Keyed> {
       const aboveBounds: Leaf[] = [];
       let kid = 0;
       for (let i = 0; i < parents; i++) {
-        const inner = new Inner(this.#numeric, this.#fanout);
+        const inner = new Inner(this.#kind, this.#fanout);
         aboveBounds.push(bounds[kid] as Leaf);
         const end = Math.floor(((i + 1) * level.length) / parents);
         for (; kid < end; kid++) {
@@ -447,20 +481,12 @@ export class Tree<K, R extends Keyed> {
   }
 
   /** The entries `from` up to `to` of what is loaded, into an empty leaf. */
-  #fillKeys(
-    leaf: Leaf,
-    keys: ArrayLike<K>,
-    rows: readonly R[],
-    order: Uint32Array | null,
-    from: number,
-    to: number,
-  ): void {
+  #fillKeys(leaf: Leaf, keys: ArrayLike<K>, rows: Pages<R>, order: Uint32Array | null, from: number, to: number): void {
     for (let entry = from; entry < to; entry++) {
       const at = order === null ? entry : (order[entry] as number);
-      const row = rows[at] as R;
       leaf.keys[leaf.n] = this.#keyIn(keys[at] as K);
-      leaf.ids[leaf.n] = row[0] as number;
-      leaf.rows[leaf.n] = row;
+      leaf.ids[leaf.n] = rows.idAt(at);
+      leaf.rows[leaf.n] = rows.at(at);
       assert(leaf.n === 0 || this.#before(leaf, leaf.n - 1, leaf, leaf.n), UNORDERED);
       leaf.n++;
     }
@@ -593,10 +619,8 @@ export class Tree<K, R extends Keyed> {
   }
 
   #put(leaf: Leaf, index: number, key: unknown, id: number, row: R): void {
-    if (this.#numeric) openNumbers(leaf.keys as Float64Array, index, leaf.n);
-    else openValues(leaf.keys as unknown[], index, leaf.n);
+    this.#openKeys(leaf.keys, leaf.ids, index, leaf.n);
     leaf.keys[index] = key;
-    openNumbers(leaf.ids, index, leaf.n);
     leaf.ids[index] = id;
     openValues(leaf.rows, index, leaf.n);
     leaf.rows[index] = row;
@@ -618,7 +642,7 @@ export class Tree<K, R extends Keyed> {
   #splitLeaf(leaf: Leaf, index: number, key: unknown, id: number, row: R): void {
     const atRightEdge = leaf.next === null;
     const at = this.#partition(index, index === leaf.run, atRightEdge);
-    const right = new Leaf(this.#numeric, this.#fanout);
+    const right = new Leaf(this.#kind, this.#fanout);
     this.#nodes++;
     this.#moveEntries(leaf, at, right, 0, leaf.n - at);
     right.n = leaf.n - at;
@@ -645,7 +669,7 @@ export class Tree<K, R extends Keyed> {
     atRightEdge: boolean,
   ): void {
     if (level > this.#height) {
-      const root = new Inner(this.#numeric, this.#fanout);
+      const root = new Inner(this.#kind, this.#fanout);
       this.#nodes++;
       this.#hang(root, 0, left, leftCount, key, id);
       this.#hang(root, 1, right, rightCount, key, id);
@@ -663,7 +687,7 @@ export class Tree<K, R extends Keyed> {
       return;
     }
     const at = this.#partition(index, index === this.#fanout, atRightEdge);
-    const split = new Inner(this.#numeric, this.#fanout);
+    const split = new Inner(this.#kind, this.#fanout);
     this.#nodes++;
     this.#moveKids(parent, at, split, 0, parent.n - at);
     split.n = parent.n - at;
@@ -682,11 +706,23 @@ export class Tree<K, R extends Keyed> {
     );
   }
 
+  #openKeys(keys: Keys, ids: Float64Array, index: number, n: number): void {
+    openNumbers(ids, index, n);
+    if (keys === ids) return;
+    if (this.#numeric) openNumbers(keys as Float64Array, index, n);
+    else openValues(keys as unknown[], index, n);
+  }
+
+  #closeKeys(keys: Keys, ids: Float64Array, index: number, n: number): void {
+    closeNumbers(ids, index, n);
+    if (keys === ids) return;
+    if (this.#numeric) closeNumbers(keys as Float64Array, index, n);
+    else closeValues(keys as unknown[], index, n);
+  }
+
   #hang(inner: Inner, index: number, kid: Node, count: number, key: unknown, id: number): void {
-    if (this.#numeric) openNumbers(inner.keys as Float64Array, index, inner.n);
-    else openValues(inner.keys as unknown[], index, inner.n);
+    this.#openKeys(inner.keys, inner.ids, index, inner.n);
     inner.keys[index] = key;
-    openNumbers(inner.ids, index, inner.n);
     inner.ids[index] = id;
     openNumbers(inner.counts, index, inner.n);
     inner.counts[index] = count;
@@ -696,9 +732,7 @@ export class Tree<K, R extends Keyed> {
   }
 
   #unhang(inner: Inner, index: number): void {
-    if (this.#numeric) closeNumbers(inner.keys as Float64Array, index, inner.n);
-    else closeValues(inner.keys as unknown[], index, inner.n);
-    closeNumbers(inner.ids, index, inner.n);
+    this.#closeKeys(inner.keys, inner.ids, index, inner.n);
     closeNumbers(inner.counts, index, inner.n);
     closeValues(inner.kids, index, inner.n);
     inner.n--;
@@ -707,13 +741,13 @@ export class Tree<K, R extends Keyed> {
 
   /** Moves without touching either n. */
   #moveEntries(from: Leaf, start: number, to: Leaf, at: number, count: number): void {
-    moveKeys(from.keys, start, to.keys, at, count);
+    if (this.#kind !== "id") moveKeys(from.keys, start, to.keys, at, count);
     moveNumbers(from.ids, start, to.ids, at, count);
     moveValues(from.rows, start, to.rows, at, count);
   }
 
   #moveKids(from: Inner, start: number, to: Inner, at: number, count: number): void {
-    moveKeys(from.keys, start, to.keys, at, count);
+    if (this.#kind !== "id") moveKeys(from.keys, start, to.keys, at, count);
     moveNumbers(from.ids, start, to.ids, at, count);
     moveNumbers(from.counts, start, to.counts, at, count);
     moveValues(from.kids, start, to.kids, at, count);

@@ -5,6 +5,7 @@ import { addField, addIndex, changeIndex, dropField, renameField } from "../../s
 import { createSchema } from "../../src/schema/declare.ts";
 import type { CollectionSchema, IndexKind } from "../../src/schema/schema.ts";
 import { type KeyRange, NOT_NULL_RANGE, WHOLE_RANGE } from "../../src/store/ordered_index.ts";
+import { RowPages } from "../../src/store/row_pages.ts";
 import { Store } from "../../src/store/store.ts";
 import type { Table } from "../../src/store/table.ts";
 import { Undo } from "../../src/store/undo.ts";
@@ -339,7 +340,9 @@ test("rows loaded at once make the table that rows put one by one make", () => {
   const count = 3000;
   const all = Array.from({ length: count }, (_, i) => i + 1);
   const loaded = new Store();
-  toEnd(loaded.bulkLoad(schema, count + 10, all.map(row)));
+  const rows = new RowPages();
+  for (const id of all) rows.push(row(id));
+  toEnd(loaded.bulkLoad(schema, count + 10, rows));
   loaded.check();
   expect(tableOf(loaded).nextId).toBe(count + 10);
   const single = new Store();

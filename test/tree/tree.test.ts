@@ -1,5 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { AssertionFailure } from "../../src/base/assert.ts";
+import { toEnd } from "../../src/base/steps.ts";
+import { Pages } from "../../src/tree/pages.ts";
 import { type CompareKeys, FANOUT, Tree } from "../../src/tree/tree.ts";
 import { type Random, withRandom } from "../store/random.ts";
 import { type Entry, SortedList } from "./sorted_list.ts";
@@ -24,6 +26,13 @@ const NUMBERS: Readonly<Record<string, (random: Random, step: number) => number 
     random.pick([null, 0, -0, 0.1, -0.1, 5e-324, 1e308, -1e308, 2 ** 53, 2 ** 53 - 1, -(2 ** 53), random.next()]),
 };
 
+/** Ways ids can come; no two alike. */
+const IDS: Readonly<Record<string, (step: number) => number>> = {
+  "rising ids": (step) => step,
+  "falling ids": (step) => 1_000_000 - step,
+  "scattered ids": (step) => (step * 7_919) % 1_000_000,
+};
+
 function collect(limit: number, walk: (visit: (row: RowOf) => boolean) => void): number[] {
   const ids: number[] = [];
   if (limit > 0) {
@@ -33,6 +42,12 @@ function collect(limit: number, walk: (visit: (row: RowOf) => boolean) => void):
     });
   }
   return ids;
+}
+
+function pagesOf(rows: readonly RowOf[], size = 4): Pages<RowOf> {
+  const pages = new Pages<RowOf>(size);
+  for (const row of rows) pages.push(row);
+  return pages;
 }
 
 function compareWhole<K>(tree: Tree<K, RowOf>, list: SortedList<K>): void {
@@ -74,6 +89,7 @@ function history<K>(
   list: SortedList<K>,
   keyOf: (random: Random, step: number) => K,
   steps: number,
+  idOf: (key: K, step: number) => number = (_, step) => step,
 ): void {
   const most = 600;
   let growing = true;
@@ -82,8 +98,8 @@ function history<K>(
     else if (list.entries.length > most) growing = false;
     else if (random.chance(0.002)) growing = !growing;
     if (random.chance(growing ? 0.75 : 0.25) || list.entries.length === 0) {
-      const row: RowOf = [step];
       const key = keyOf(random, step);
+      const row: RowOf = [idOf(key, step)];
       tree.insert(key, row);
       list.insert(key, row);
     } else {
@@ -143,6 +159,58 @@ describe("random histories against a sorted list", () => {
     }
   }
 
+  for (const [name, idAt] of Object.entries(IDS)) {
+    test(
+      `${name}, each the key of its row`,
+      () => {
+        withRandom((random) => {
+          for (const fanout of [4, 9, FANOUT]) {
+            const list = new SortedList<number>((a, b) => a - b);
+            const tree = new Tree<number, RowOf>("id", fanout);
+            history(
+              random,
+              tree,
+              list,
+              (_, step) => idAt(step),
+              3_000 * LONG,
+              (id) => id,
+            );
+          }
+        });
+      },
+      LONG * 20_000,
+    );
+  }
+
+  test("a tree loaded with pages lives on like one that grew", () => {
+    withRandom((random) => {
+      for (const fanout of [4, 7, FANOUT]) {
+        for (const total of [0, 1, fanout - 1, fanout, fanout + 1, 2 * fanout, fanout * fanout, fanout * fanout + 1]) {
+          const list = new SortedList<number>((a, b) => a - b);
+          const pages = new Pages<RowOf>(fanout);
+          for (let i = 0; i < total; i++) {
+            const row: RowOf = [1_000_000 + 2 * i];
+            list.insert(row[0], row);
+            pages.push(row);
+            expect(pages.at(i)).toBe(row);
+          }
+          expect([pages.length, pages.at(total), pages.at(-1)]).toEqual([total, undefined, undefined]);
+          const tree = new Tree<number, RowOf>("id", fanout);
+          toEnd(tree.loadPages(pages));
+          compareWhole(tree, list);
+          history(
+            random,
+            tree,
+            list,
+            (_, step) => 1_000_001 + 2 * step,
+            400,
+            (id) => id,
+          );
+        }
+      }
+    });
+  });
+
   test(
     "text keys",
     () => {
@@ -168,7 +236,7 @@ describe("random histories against a sorted list", () => {
             const tree = new Tree<number | null, RowOf>(keys, fanout);
             tree.load(
               list.entries.map((entry) => entry.key),
-              list.entries.map((entry) => entry.row),
+              pagesOf(list.entries.map((entry) => entry.row)),
             );
             compareWhole(tree, list);
             history(random, tree, list, (r) => r.below(40), 400);
@@ -279,7 +347,7 @@ describe("shape", () => {
     const rows = Array.from({ length: count }, (_, i): RowOf => [i]);
     tree.load(
       rows.map((row) => row[0]),
-      rows,
+      pagesOf(rows),
     );
     tree.check();
     expect(tree.size / tree.nodes).toBeGreaterThan(FANOUT * 0.97);
@@ -393,17 +461,24 @@ describe("broken assumptions", () => {
 
   test("a load out of order, of an entry twice, or over entries", () => {
     const load = (keys: number[], ids: number[]): void => {
-      new Tree<number | null, RowOf>("number", 4).load(
-        keys,
-        ids.map((id): RowOf => [id]),
-      );
+      new Tree<number | null, RowOf>("number", 4).load(keys, pagesOf(ids.map((id): RowOf => [id])));
     };
     load([1, 1, 2], [1, 2, 0]);
     expect(() => load([1, 3, 2], [1, 2, 3])).toThrow(AssertionFailure);
     expect(() => load([1, 1, 2], [2, 1, 3])).toThrow(AssertionFailure);
     expect(() => load([1, 1, 2], [1, 1, 3])).toThrow(AssertionFailure);
     expect(() => load([1, 2], [1])).toThrow(AssertionFailure);
-    expect(() => grown(1, () => 1).load([2], [[2]])).toThrow(AssertionFailure);
+    expect(() => grown(1, () => 1).load([2], pagesOf([[2]]))).toThrow(AssertionFailure);
+    const paged = (ids: number[], tree = new Tree<number, RowOf>("id", 4)): void => {
+      toEnd(tree.loadPages(pagesOf(ids.map((id): RowOf => [id]))));
+    };
+    const full = new Tree<number, RowOf>("id", 4);
+    paged([1, 2, 3, 4, 5], full);
+    expect(() => paged([6], full)).toThrow(AssertionFailure);
+    expect(() => paged([1, 3, 2])).toThrow(AssertionFailure);
+    expect(() => paged([1, 2, 3, 4, 4])).toThrow(AssertionFailure);
+    expect(() => paged([1], new Tree<number, RowOf>("id", 5))).toThrow(AssertionFailure);
+    expect(() => paged([1], new Tree<number, RowOf>("number", 4))).toThrow(AssertionFailure);
   });
 
   test("the check sees an id or an order that changed under the tree", () => {
