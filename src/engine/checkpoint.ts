@@ -33,8 +33,9 @@ const SLICE_ROWS = 1_000;
 const SLICE_BYTES = 256 * 1024;
 /** Between two tries after the disk refused one. */
 const RETRY_MS = 60_000;
-/** Frames copied in one turn. */
-const FRAME_BYTES = 1024 * 1024;
+/** Frames copied in one turn: a millisecond or two of work as well. */
+const TURN_FRAMES = 1_000;
+const TURN_FRAME_BYTES = 128 * 1024;
 const RESTARTS = 3;
 /** How often it is looked whether it is time. */
 const LOOK_MS = 1_000;
@@ -169,6 +170,7 @@ export class Checkpoint {
   async #take(): Promise<void> {
     if (this.#stopped) return;
     this.#lastMs = this.#wall.now();
+    const calm = this.#log.crowd();
     try {
       await this.#log.rotate();
       if (this.#log.appended === (this.#newest?.position ?? 0)) return;
@@ -188,6 +190,8 @@ export class Checkpoint {
       this.#failedMs = this.#wall.now();
       this.#onFailed(error);
       throw error instanceof Refusal || error instanceof AssertionFailure ? error : refusalOf(error);
+    } finally {
+      calm();
     }
   }
 
@@ -235,7 +239,7 @@ export class Checkpoint {
           writer.writeFrame(frame);
           copied = frame.position;
           bytes += frame.payload.length;
-          return copied < position && bytes < FRAME_BYTES;
+          return copied < position && copied - from < TURN_FRAMES && bytes < TURN_FRAME_BYTES;
         });
         assert(copied > from, "the log reads back what a sync of it covered");
         await (writer.pace() ?? turn());

@@ -11,7 +11,8 @@
  * one is synced where it stands, once a turn has brought nothing more: handing it to a thread and hearing of its end
  * takes as long as the sync itself, and 16 clients make half as many writes again without (`bun run bench:durability`).
  * So that a slow disk does not hold the event loop, a sync that took more than `standStillMs` is followed by a time in
- * which all go to the pool: 8 times as long, and up to 1 024 times as more slow ones follow one another.
+ * which all go to the pool: 8 times as long, and up to 1 024 times as more slow ones follow one another. So do all while
+ * a snapshot is written.
  *
  * | state     | what it is | what leads out |
  * | --------- | ---------- | -------------- |
@@ -116,6 +117,8 @@ const STAND_STILL_MS = 2;
 const REST_TIMES = 8;
 /** ...twice as many after each further one, up to this. */
 const REST_TIMES_MOST = 1024;
+/** What others wrote, and the files they removed, keep the disk busy for a while. */
+const CROWD_MS = 1_000;
 /** A log that has been still for this long is sealed. */
 const REST_MS = 1_000;
 
@@ -144,6 +147,8 @@ export class Log {
   #syncing = false;
   /** The position the sync under way is for. */
   #target = 0;
+  /** How many have said that they write much to the disk. */
+  #crowd = 0;
   /** No sync on the event loop before this time of the wall clock, as elapsed. */
   #standsStillFrom = 0;
   #restTimes = REST_TIMES;
@@ -359,6 +364,21 @@ export class Log {
     };
   }
 
+  /**
+   * Much is about to be written to the disk besides: until the function it answers is called, and for a moment more, no
+   * sync is done on the event loop.
+   */
+  crowd(): () => void {
+    this.#crowd++;
+    let crowds = true;
+    return () => {
+      if (!crowds) return;
+      crowds = false;
+      this.#crowd--;
+      this.#standsStillFrom = Math.max(this.#standsStillFrom, this.#wall.elapsed() + CROWD_MS);
+    };
+  }
+
   /** Resolves when everything appended so far is on disk, whatever the policy. Rejects with Refusal `disk_failed`. */
   sync(): Promise<void> {
     if (this.#failure !== null) return Promise.reject(this.#failed());
@@ -570,7 +590,7 @@ export class Log {
 
   /** Whether what waits now is to be synced on the event loop. */
   #standsStill(): boolean {
-    if (this.#policy !== "always" || this.#standStillMs === 0) return false;
+    if (this.#policy !== "always" || this.#standStillMs === 0 || this.#crowd > 0) return false;
     if (this.appended - this.#durable > SMALL_FRAMES || this.#unwritten.bytes > SMALL_BYTES) return false;
     return this.#wall.elapsed() >= this.#standsStillFrom;
   }

@@ -16,7 +16,7 @@ import { decodeFrame, type FoundFrame, FRAME_HEAD_BYTES, hasSalt, payloadBytes, 
 import { SEAL_BYTES, SECTOR_BYTES, sealedPosition } from "./seal.ts";
 
 /** Frames are read through a window of this many bytes, more for a larger frame. */
-const WINDOW_BYTES = 1 << 20;
+const WINDOW_BYTES = 256 * 1024;
 
 export type Ending = "whole" | "sealed" | "zeros" | "torn" | "lost" | "damage";
 

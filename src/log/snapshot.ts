@@ -50,7 +50,7 @@ const NAME = /^snapshot-(\d{16})\.fsnap$/;
 const UNFINISHED = /^snapshot-\d{16}\.tmp$/;
 /** Written between two syncs of the file: a sync of the log must not find a gigabyte in front of it. */
 const SYNC_BYTES = 8 * 1024 * 1024;
-/** Holds every block but a very large row's. */
+/** Blocks are put together here until they fill half of it; a very large row's gets a larger one. */
 const SCRATCH_BYTES = 512 * 1024;
 
 export function snapshotName(position: number): string {
@@ -97,10 +97,16 @@ export function encodeSnapshotHead(head: SnapshotHead): Buffer {
 export class SnapshotWriter {
   readonly #disk: Disk;
   readonly #file: DiskFile;
+  /** Behind the last block, written or not. */
   #at = HEAD_BYTES;
   #blocks = 0;
-  /** Every block is put together here: new memory for each would bring the collector round again and again. */
+  /**
+   * Blocks on their way to the file: new memory for each would bring the collector round again and again, and a call for
+   * each of ten thousand small ones takes tens of milliseconds.
+   */
   #scratch: Buffer = Buffer.allocUnsafe(SCRATCH_BYTES);
+  /** Bytes of it that are not in the file yet. */
+  #unwritten = 0;
   #syncedAt = 0;
   #open = true;
 
@@ -125,16 +131,20 @@ export class SnapshotWriter {
   /** A block of the engine's. */
   write(tag: number, data: Uint8Array): void {
     assert(tag >= 0 && tag < FRAME_TAG, "an engine's tag is below 2^16");
-    this.#write(tag, data);
+    const at = this.#begin(data.length);
+    this.#scratch.set(data, at);
+    this.#end(tag, at, data.length);
   }
 
   writeFrame(frame: Frame): void {
-    const data = Buffer.allocUnsafe(FRAME_NUMBERS_BYTES + frame.payload.length);
-    data.writeDoubleLE(frame.position, 0);
-    data.writeDoubleLE(frame.atMs, 8);
-    data.writeDoubleLE(frame.seq, 16);
-    data.set(frame.payload, FRAME_NUMBERS_BYTES);
-    this.#write(FRAME_TAG, data);
+    const bytes = FRAME_NUMBERS_BYTES + frame.payload.length;
+    const at = this.#begin(bytes);
+    const scratch = this.#scratch;
+    scratch.writeDoubleLE(frame.position, at);
+    scratch.writeDoubleLE(frame.atMs, at + 8);
+    scratch.writeDoubleLE(frame.seq, at + 16);
+    scratch.set(frame.payload, at + FRAME_NUMBERS_BYTES);
+    this.#end(FRAME_TAG, at, bytes);
   }
 
   /** Undefined when there is nothing to wait for; to be asked after each block or so. */
@@ -151,11 +161,11 @@ export class SnapshotWriter {
    * @param turn lets others go on between two pieces of the reading back
    */
   async finish(position: number, seq: number, atMs: number, turn: () => Promise<void>): Promise<string> {
-    const foot = Buffer.alloc(FOOT_BYTES);
-    foot.writeDoubleLE(position, 0);
-    foot.writeDoubleLE(seq, 8);
-    foot.writeDoubleLE(atMs, 16);
-    this.#write(FOOT_TAG, foot);
+    const at = this.#begin(FOOT_BYTES);
+    this.#scratch.writeDoubleLE(position, at);
+    this.#scratch.writeDoubleLE(seq, at + 8);
+    this.#scratch.writeDoubleLE(atMs, at + 16);
+    this.#end(FOOT_TAG, at, FOOT_BYTES);
     await this.#sync();
     await this.#readBack(turn);
     this.#close();
@@ -183,23 +193,39 @@ export class SnapshotWriter {
   }
 
   #sync(): Promise<void> {
+    this.#flush();
     return new Promise((resolve, reject) =>
       this.#file.syncLater((error) => (error === null ? resolve() : reject(error))),
     );
   }
 
-  #write(tag: number, data: Uint8Array): void {
-    const bytes = BLOCK_HEAD_BYTES + data.length;
-    if (bytes > this.#scratch.length) this.#scratch = Buffer.allocUnsafe(bytes);
-    const block = this.#scratch.subarray(0, bytes);
-    block.writeUInt32LE(tag, 4);
-    block.writeUInt32LE(data.length, 8);
-    block.writeUInt32LE(this.#blocks, 12);
-    block.set(data, BLOCK_HEAD_BYTES);
-    block.writeUInt32LE(Bun.hash.crc32(block.subarray(4)), 0);
-    this.#file.write(block, this.#at);
-    this.#at += block.length;
+  /** Room for a block of so many bytes of data; answers where in the scratch those go. */
+  #begin(bytes: number): number {
+    const need = BLOCK_HEAD_BYTES + bytes;
+    if (this.#unwritten + need > this.#scratch.length) this.#flush();
+    if (need > this.#scratch.length) this.#scratch = Buffer.allocUnsafe(need);
+    return this.#unwritten + BLOCK_HEAD_BYTES;
+  }
+
+  /** The data of the block begun is there. */
+  #end(tag: number, at: number, bytes: number): void {
+    const scratch = this.#scratch;
+    const from = at - BLOCK_HEAD_BYTES;
+    scratch.writeUInt32LE(tag, from + 4);
+    scratch.writeUInt32LE(bytes, from + 8);
+    scratch.writeUInt32LE(this.#blocks, from + 12);
+    scratch.writeUInt32LE(Bun.hash.crc32(scratch.subarray(from + 4, at + bytes)), from);
+    this.#unwritten = at + bytes;
+    this.#at += BLOCK_HEAD_BYTES + bytes;
     this.#blocks++;
+    if (this.#unwritten >= SCRATCH_BYTES / 2) this.#flush();
+  }
+
+  #flush(): void {
+    const bytes = this.#unwritten;
+    if (bytes === 0) return;
+    this.#unwritten = 0;
+    this.#file.write(this.#scratch.subarray(0, bytes), this.#at - bytes);
   }
 
   /** The log is cut by what this file holds, so it is read once before it counts. */

@@ -96,6 +96,21 @@ test("a slow sync is followed by a time in which all go to the pool, twice as lo
   expect(await place(disk, log)).toBe("loop");
 });
 
+test("none is done on the event loop while others write much to the disk, and for a second more", async () => {
+  const { wall, disk, log } = opened();
+  const first = log.crowd();
+  const second = log.crowd();
+  expect(await place(disk, log)).toBe("pool");
+  first();
+  first();
+  expect(await place(disk, log)).toBe("pool");
+  second();
+  wall.nowMs += 999;
+  expect(await place(disk, log)).toBe("pool");
+  wall.nowMs += 1;
+  expect(await place(disk, log)).toBe("loop");
+});
+
 test("none is done on the event loop where nobody waits for it, or where that is asked for", async () => {
   const never = opened({ standStillMs: 0 });
   expect(await place(never.disk, never.log)).toBe("pool");
