@@ -72,7 +72,7 @@ export async function startServer(options: ChildOptions = {}): Promise<ChildServ
 /** Without the flags that an environment may carry; the allocator as `scripts/start` sets it. */
 function environment(): Record<string, string | undefined> {
   const kept = Object.entries(process.env).filter(([name]) => !/^(FENEC_|PORT$)/.test(name));
-  return { MIMALLOC_PURGE_DELAY: "10000", ...Object.fromEntries(kept) };
+  return { MIMALLOC_PURGE_DELAY: "10000", MIMALLOC_PURGE_HOLES: "0", ...Object.fromEntries(kept) };
 }
 
 async function firstLine(stream: ReadableStream<Uint8Array>): Promise<string> {
