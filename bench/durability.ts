@@ -21,7 +21,7 @@ import { writeResults } from "./results.ts";
 import { roundsElsewhere } from "./rounds.ts";
 import { rounded, tableText } from "./table.ts";
 
-const SECONDS = Number(process.env["FENEC_BENCH_SECONDS"] ?? 4);
+const SECONDS = Number(process.env["FENEC_BENCH_SECONDS"] ?? 8);
 const ROUNDS = Number(process.env["FENEC_BENCH_ROUNDS"] ?? 2);
 const JOBS = (process.env["FENEC_BENCH_JOBS"] ?? "1000000,5000000").split(",").map(Number);
 const CONNECTIONS = [1, 16, 128];

@@ -556,6 +556,7 @@ export class Tree<K, R extends Keyed> {
 
   /** As `#seek`, keeping the way taken. */
   #descend(key: unknown, id: number): Leaf {
+    if (this.#isLast(key, id)) return this.#descendToEnd();
     let node = this.#root;
     for (let level = this.#height; level > 0; level--) {
       const slot = this.#child(node as Inner, key, id);
@@ -564,6 +565,31 @@ export class Tree<K, R extends Keyed> {
       node = (node as Inner).kids[slot] as Node;
     }
     this.#index = this.#find(node as Leaf, key, id);
+    return node as Leaf;
+  }
+
+  /** Whether (key, id) comes behind every entry, as jobs that are put and leases that are given mostly do. */
+  #isLast(key: unknown, id: number): boolean {
+    const { keys, ids, n } = this.#last;
+    if (n === 0) return false;
+    const last = keys[n - 1];
+    if (this.#numeric) {
+      return (last as number) < (key as number) || (last === key && (ids[n - 1] as number) < id);
+    }
+    const order = this.#compare(last as K, key as K);
+    return order < 0 || (order === 0 && (ids[n - 1] as number) < id);
+  }
+
+  /** As `#descend`, to behind the last entry. */
+  #descendToEnd(): Leaf {
+    let node = this.#root;
+    for (let level = this.#height; level > 0; level--) {
+      const slot = node.n - 1;
+      this.#path[level] = node as Inner;
+      this.#slots[level] = slot;
+      node = (node as Inner).kids[slot] as Node;
+    }
+    this.#index = node.n;
     return node as Leaf;
   }
 
