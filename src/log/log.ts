@@ -10,6 +10,7 @@
  * A large group is synced in the thread pool, one sync at a time, while the next group gathers. On a quick disk a small
  * one is synced where it stands, once a turn has brought nothing more: handing it to a thread and hearing of its end
  * takes as long as the sync itself, and 16 clients make half as many writes again without (`bun run bench:durability`).
+ * The sync of a large frame begins when it is appended, so that the disk takes it while memory does.
  * So that a slow disk does not hold the event loop, a sync that took more than `standStillMs` is followed by a time in
  * which all go to the pool: 8 times as long, and up to 1 024 times as more slow ones follow one another. So do all while
  * a snapshot is written.
@@ -114,9 +115,9 @@ const SMALL_FRAMES = 32;
 const SMALL_BYTES = 32 * 1024;
 const STAND_STILL_MS = 2;
 /** After a sync that took too long, so many times as long goes by before the next one on the event loop... */
-const REST_TIMES = 8;
+const SLOW_TIMES = 8;
 /** ...twice as many after each further one, up to this. */
-const REST_TIMES_MOST = 1024;
+const SLOW_TIMES_MOST = 1024;
 /** What others wrote, and the files they removed, keep the disk busy for a while. */
 const CROWD_MS = 1_000;
 /** A log that has been still for this long is sealed. */
@@ -149,9 +150,11 @@ export class Log {
   #target = 0;
   /** How many have said that they write much to the disk. */
   #crowd = 0;
+  /** Bytes of the frames whose sync has not begun. */
+  #groupBytes = 0;
   /** No sync on the event loop before this time of the wall clock, as elapsed. */
   #standsStillFrom = 0;
-  #restTimes = REST_TIMES;
+  #slowTimes = SLOW_TIMES;
   /** A sync starts at the end of this turn; or when the policy's time is up. */
   #armed = false;
   #timed = false;
@@ -330,6 +333,7 @@ export class Log {
     this.#frames++;
     this.#bytes += bytes;
     this.#bytesSinceSnapshot += bytes;
+    this.#groupBytes += bytes;
     if (this.#syncing) return position;
     // Memory has a large change still to take: the disk may have it meanwhile.
     if (bytes > SMALL_BYTES && this.#policy === "always") this.#start();
@@ -591,7 +595,7 @@ export class Log {
   /** Whether what waits now is to be synced on the event loop. */
   #standsStill(): boolean {
     if (this.#policy !== "always" || this.#standStillMs === 0 || this.#crowd > 0) return false;
-    if (this.appended - this.#durable > SMALL_FRAMES || this.#unwritten.bytes > SMALL_BYTES) return false;
+    if (this.appended - this.#durable > SMALL_FRAMES || this.#groupBytes > SMALL_BYTES) return false;
     return this.#wall.elapsed() >= this.#standsStillFrom;
   }
 
@@ -612,6 +616,7 @@ export class Log {
       return;
     }
     this.#target = this.appended;
+    this.#groupBytes = 0;
     if (this.#target === this.#durable) {
       this.#settle();
       return;
@@ -652,11 +657,11 @@ export class Log {
 
   #stoodStill(tookMs: number): void {
     if (tookMs <= this.#standStillMs) {
-      this.#restTimes = REST_TIMES;
+      this.#slowTimes = SLOW_TIMES;
       return;
     }
-    this.#standsStillFrom = this.#wall.elapsed() + tookMs * this.#restTimes;
-    this.#restTimes = Math.min(2 * this.#restTimes, REST_TIMES_MOST);
+    this.#standsStillFrom = this.#wall.elapsed() + tookMs * this.#slowTimes;
+    this.#slowTimes = Math.min(2 * this.#slowTimes, SLOW_TIMES_MOST);
   }
 
   /** Tells those who wait that all up to `position` is on disk. */

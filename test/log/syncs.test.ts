@@ -61,12 +61,17 @@ test("many frames, or large ones, go to the pool, and who comes meanwhile shares
   expect(log.durable).toBe(33);
   await later;
   expect([log.durable, disk.heldSyncs, log.counters.syncs]).toEqual([35, 0, 2]);
-  // In space taken in advance, so that they wait together.
-  await log.whenDurable(log.append(new Uint8Array(600_000), log.seq + 1, 0, false));
-  for (let frame = 0; frame < 2; frame++) log.append(new Uint8Array(66_000), log.seq + 1, 0, false);
+  // A large one at once, whether its space is taken in advance (as behind the first it is) or not.
+  for (const bytes of [600_000, 33_000]) {
+    const large = log.append(new Uint8Array(bytes), log.seq + 1, 0, false);
+    expect([log.durable, disk.heldSyncs]).toEqual([large - 1, 1]);
+    disk.releaseSync();
+    expect(log.durable).toBe(large);
+  }
+  for (let frame = 0; frame < 2; frame++) log.append(new Uint8Array(20_000), log.seq + 1, 0, false);
   await turn();
   await turn();
-  expect([log.durable, disk.heldSyncs]).toEqual([36, 1]);
+  expect([log.durable, disk.heldSyncs]).toEqual([37, 1]);
 });
 
 test("a slow sync is followed by a time in which all go to the pool, twice as long after each further slow one", async () => {
