@@ -56,7 +56,7 @@ export interface LogOptions {
   readonly segmentBytes?: number;
   /** Space kept back for essential frames. */
   readonly reserveBytes?: number;
-  /** A small group may stop the event loop for a sync of so many ms; 0: never. */
+  /** A small group may stop the event loop for a sync of so many ms; 0: never. Default 2. */
   readonly standStillMs?: number;
   /** Frames up to this position are in a snapshot: not handed on, and none of them need be there. Default 0. */
   readonly after?: number;
