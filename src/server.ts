@@ -75,6 +75,8 @@ async function openDatabase(flags: Flags, named: Named, clock: Clock, service: S
   for (const { file, found } of database.passedOver) log.warn("a snapshot was passed over", { file, why: found });
   const tornTail = database.log?.tornTail ?? null;
   if (tornTail !== null) log.warn("a torn frame at the end of the log was cut", { ...tornTail });
+  const unfinished = database.log?.unfinished ?? null;
+  if (unfinished !== null) log.warn("a segment of the log that was not finished was removed", { file: unfinished });
   return database;
 }
 

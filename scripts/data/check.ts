@@ -1,10 +1,8 @@
 /** `scripts/check`: every damage in a data directory, its place, and whether the state can be built from it. */
 
+import { isDataFile, misplaced } from "../../src/log/data_files.ts";
 import { diskToRead } from "../../src/log/disk.ts";
-import { LOCK_NAME } from "../../src/log/lock.ts";
-import { RESERVE_NAME } from "../../src/log/reserve.ts";
-import { segmentFirst } from "../../src/log/segment.ts";
-import { isUnfinishedSnapshot, snapshotPosition } from "../../src/log/snapshot.ts";
+import { isUnfinishedSnapshot } from "../../src/log/snapshot.ts";
 import { commandOf, runScript } from "./command.ts";
 import { directoryAt, followLog, Replayed, snapshotsOf, spanText } from "./survey.ts";
 
@@ -25,14 +23,10 @@ export function check(directory: string, print: (line: string) => void): string[
   };
   try {
     for (const name of disk.list()) {
-      const known =
-        segmentFirst(name) !== undefined ||
-        snapshotPosition(name) !== undefined ||
-        name === LOCK_NAME ||
-        name === RESERVE_NAME;
       if (isUnfinishedSnapshot(name)) print(`note: ${name} is a snapshot being written, or one that was not finished`);
-      else if (!known) print(`note: ${name} is no file of a data directory`);
+      else if (!isDataFile(name)) print(`note: ${name} is no file of a data directory`);
     }
+    for (const { file, offset, found } of misplaced(disk)) damage(`${file} at offset ${offset}: ${found}`);
     const { whole, broken } = snapshotsOf(disk);
     for (const { file, offset, found } of broken) damage(`${file} at offset ${offset}: ${found}`);
     for (const snapshot of whole.slice(1).reverse()) {
@@ -57,6 +51,13 @@ export function check(directory: string, print: (line: string) => void): string[
     if (scan.unfinished !== null) print(`note: ${scan.unfinished} was not finished and holds nothing`);
     if (broken.length > 0 && newest === null && kept?.first !== 1)
       damage("no snapshot is whole, and the log does not begin at the beginning");
+    const [first] = scan.segments;
+    const [, fallback] = whole;
+    if (first !== undefined && fallback !== undefined && first.head.first > fallback.position + 1) {
+      print(
+        `note: ${fallback.name} could not stand in for the newest: the log begins at position ${first.head.first}, behind its ${fallback.position}`,
+      );
+    }
     if (state.wrong !== null) damage(state.wrong);
     else state.store.check();
     if (kept !== null) print(`log behind the snapshot: ${spanText(kept)}`);

@@ -6,6 +6,7 @@
 import * as fs from "node:fs";
 import { basename, join } from "node:path";
 import { REPAIR_NAME } from "../../src/log/damage.ts";
+import { misplaced } from "../../src/log/data_files.ts";
 import { type Disk, fileDisk } from "../../src/log/disk.ts";
 import { segmentFirst } from "../../src/log/segment.ts";
 import { snapshotPosition } from "../../src/log/snapshot.ts";
@@ -36,6 +37,8 @@ export async function repair(directory: string, cut: boolean, print: (line: stri
       print("the repair begun before is finished");
       return true;
     }
+    const [other] = misplaced(disk);
+    if (other !== undefined) throw new CannotDo(`${other.file}: ${other.found}; put it out of the way first`);
     const { whole, broken } = snapshotsOf(disk);
     const [newest = null] = whole;
     const { scan, damages, kept, lost } = followLog(disk, newest, () => {});

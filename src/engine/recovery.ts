@@ -9,6 +9,7 @@
 import { ByteReader } from "../base/bytes.ts";
 import type { Clock, RunningClock } from "../clock/clock.ts";
 import { Damage, REPAIR_NAME } from "../log/damage.ts";
+import { misplaced } from "../log/data_files.ts";
 import type { Disk } from "../log/disk.ts";
 import type { Frame } from "../log/frame.ts";
 import { Log, type SyncPolicy } from "../log/log.ts";
@@ -70,6 +71,8 @@ function* openInSteps(disk: Disk, options: RecoveryOptions): Generator<void, Ope
   if (disk.list().includes(REPAIR_NAME)) {
     throw new Damage(REPAIR_NAME, 0, "a repair was begun and not finished; `scripts/repair DIR --cut` finishes it");
   }
+  const [other] = misplaced(disk);
+  if (other !== undefined) throw other;
   const passedOver: Damage[] = [];
   const snapshot = newestWhole(disk, passedOver);
   const progress = progressOf(disk, snapshot, options.onProgress ?? (() => {}));

@@ -30,6 +30,8 @@ export interface Disk {
   readonly where: string;
   /** Names of the plain files in it, sorted. */
   list(): string[];
+  /** Names of all else in it, sorted: directories, links and the like. */
+  others(): string[];
   size(name: string): number;
   /**
    * All of a file that nobody will ever cut or overwrite in place, mapped where that is possible: a mapped file that is
@@ -114,9 +116,17 @@ class FileDisk implements Disk {
   }
 
   list(): string[] {
+    return this.#names(true);
+  }
+
+  others(): string[] {
+    return this.#names(false);
+  }
+
+  #names(files: boolean): string[] {
     const names: string[] = [];
     for (const entry of fs.readdirSync(this.where, { withFileTypes: true })) {
-      if (entry.isFile()) names.push(entry.name);
+      if (entry.isFile() === files) names.push(entry.name);
     }
     return names.sort();
   }

@@ -127,6 +127,8 @@ export class Log {
   readonly history: string;
   /** What `open` cut off; null: the log ended well. */
   readonly tornTail: TornTail | null;
+  /** A newest segment `open` removed, as it had no whole head: a crash while it was made, or somebody emptied it. */
+  readonly unfinished: string | null;
   /** Frames `open` handed on. */
   readonly replayed: number;
   /** Told of each step of `durable`. */
@@ -240,6 +242,7 @@ export class Log {
     this.#durable = this.#segment.last;
     this.history = history;
     this.tornTail = tornTailOf(scan);
+    this.unfinished = scan.unfinished;
     this.replayed = scan.frames;
     this.#reserve = Reserve.open(disk, options.reserveBytes ?? LOG_RESERVE_BYTES);
     if (!this.#reserve.whole) this.#full = "there is no room for the log's reserve";

@@ -146,6 +146,36 @@ test("check finds nothing in a sound directory, and every damage in a broken one
   expect(contentsOf(path)).toEqual(broken);
 });
 
+test("a directory or a link in a file's place stops the start, and the scripts say so", async () => {
+  const path = directory();
+  await written(path);
+  const whole = contentsOf(path);
+  for (const name of [redo(path).at(-1)!, snapshots(path).at(-1)!, "reserve"]) {
+    for (const make of [(at: string) => fs.mkdirSync(at), (at: string) => fs.symlinkSync(`${at}.away`, at)]) {
+      const at = join(path, name);
+      fs.renameSync(at, `${at}.away`);
+      make(at);
+      const disk = fileDisk(path);
+      await expect(openStore(disk, OPTIONS)).rejects.toThrow(`${name} is damaged at offset 0: it is no plain file`);
+      disk.close();
+      expect(check(path, SILENT)[0]).toContain(`${name} at offset 0: it is no plain file`);
+      await expect(repair(path, true, SILENT)).rejects.toThrow("put it out of the way first");
+      fs.rmSync(at, { recursive: true });
+      fs.renameSync(`${at}.away`, at);
+    }
+  }
+  expect(contentsOf(path)).toEqual(whole);
+});
+
+test("check notes that the older snapshot leads nowhere without the log behind it", async () => {
+  const path = directory();
+  await written(path);
+  fs.rmSync(join(path, redo(path)[0]!));
+  const lines: string[] = [];
+  expect(check(path, (line) => lines.push(line))).toEqual([]);
+  expect(lines.filter((line) => line.startsWith(`note: ${snapshots(path)[0]} could not stand in`))).toHaveLength(1);
+});
+
 test("a torn end is no damage", async () => {
   const path = directory();
   await written(path);

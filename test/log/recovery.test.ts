@@ -209,6 +209,7 @@ test("a crash while a new segment is made leaves nothing that matters", async ()
   for (const head of heads) {
     const second = again(new Map(files).set(segmentName(2), head));
     expect(second.frames).toEqual(["1:one"]);
+    expect(second.log.unfinished).toBe(segmentName(2));
     await put(second.log, "two");
     expect(again(second.disk.files()).frames).toEqual(["1:one", "2:two"]);
   }

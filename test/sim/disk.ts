@@ -205,6 +205,10 @@ export class SimDisk implements Disk {
     return [...this.#files.keys()].sort();
   }
 
+  others(): string[] {
+    return [];
+  }
+
   size(name: string): number {
     this.#live();
     return this.#contents(name).size;
