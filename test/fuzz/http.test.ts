@@ -173,8 +173,8 @@ test(`${REQUESTS} bad requests are answered, FENEC_SEED=${seed}`, async () => {
     await Promise.all(Array.from({ length: AT_ONCE }, sender));
     await expectPlain();
   }
-  // Some were right after all, most were not.
-  expect(statuses.get(200) ?? 0).toBeGreaterThan(REQUESTS / 50);
+  // Some were right after all (one in forty, as they are made), most were not.
+  expect(statuses.get(200) ?? 0).toBeGreaterThan(REQUESTS / 200);
   expect(statuses.get(400) ?? 0).toBeGreaterThan(REQUESTS / 10);
 });
 
