@@ -1,6 +1,6 @@
 /** Which names in a data directory are the log's, the snapshots' and their company's; each of them is a plain file. */
 
-import { Damage, REPAIR_NAME } from "./damage.ts";
+import { Damage } from "./damage.ts";
 import type { Disk } from "./disk.ts";
 import { LOCK_NAME } from "./lock.ts";
 import { RESERVE_NAME } from "./reserve.ts";
@@ -12,8 +12,7 @@ export function isDataFile(name: string): boolean {
     segmentFirst(name) !== undefined ||
     snapshotPosition(name) !== undefined ||
     name === LOCK_NAME ||
-    name === RESERVE_NAME ||
-    name === REPAIR_NAME
+    name === RESERVE_NAME
   );
 }
 

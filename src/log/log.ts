@@ -8,12 +8,8 @@
  * process loses what it wrote nowhere. Waiting costs one promise a sync, not one a request.
  *
  * A large group is synced in the thread pool, one sync at a time, while the next group gathers. On a quick disk a small
- * one is synced where it stands, once a turn has brought nothing more: handing it to a thread and hearing of its end
- * takes as long as the sync itself, and 16 clients make half as many writes again without (`bun run bench:durability`).
- * The sync of a large frame begins when it is appended, so that the disk takes it while memory does.
- * So that a slow disk does not hold the event loop, a sync that took more than `standStillMs` is followed by a time in
- * which all go to the pool: 8 times as long, and up to 1 024 times as more slow ones follow one another. So do all while
- * a snapshot is written.
+ * one is synced where it stands (`standstill.ts`), once a turn has brought nothing more. The sync of a large frame begins
+ * when it is appended, so that the disk takes it while memory does.
  *
  * | state     | what it is | what leads out |
  * | --------- | ---------- | -------------- |
@@ -31,6 +27,7 @@
 
 import { assert } from "../base/assert.ts";
 import { LOG_FRAME_BYTES, LOG_RESERVE_BYTES, LOG_SEGMENT_BYTES } from "../base/limits.ts";
+import { once } from "../base/once.ts";
 import { Refusal } from "../base/refusal.ts";
 import { type Steps, toEnd } from "../base/steps.ts";
 import { type Clock, type RunningClock, type Scheduled, WallClock } from "../clock/clock.ts";
@@ -42,6 +39,7 @@ import { type LogScan, scanInSteps } from "./scan.ts";
 import { SEAL_BYTES } from "./seal.ts";
 import { SEGMENT_HEAD_BYTES, type SegmentHead, segmentName } from "./segment.ts";
 import { SegmentReader } from "./segment_reader.ts";
+import { SMALL_BYTES, Standstill } from "./standstill.ts";
 import { Tail } from "./tail.ts";
 import { Unwritten } from "./unwritten.ts";
 import { Waiters } from "./waiters.ts";
@@ -110,16 +108,7 @@ interface Segment {
 
 /** Frames are gathered up to this: a piece that is written while others wait for its sync. */
 const GATHERED_BYTES = 1024 * 1024;
-/** A group of up to so many frames and bytes is small. With 32 clients either way to sync is as good, with 64 the pool. */
-const SMALL_FRAMES = 32;
-const SMALL_BYTES = 32 * 1024;
 const STAND_STILL_MS = 2;
-/** After a sync that took too long, so many times as long goes by before the next one on the event loop... */
-const SLOW_TIMES = 8;
-/** ...twice as many after each further one, up to this. */
-const SLOW_TIMES_MOST = 1024;
-/** What others wrote, and the files they removed, keep the disk busy for a while. */
-const CROWD_MS = 1_000;
 /** A log that has been still for this long is sealed. */
 const REST_MS = 1_000;
 
@@ -139,7 +128,7 @@ export class Log {
   readonly #wall: RunningClock;
   readonly #policy: SyncPolicy;
   readonly #segmentBytes: number;
-  readonly #standStillMs: number;
+  readonly #standstill: Standstill;
   readonly #reserve: Reserve;
   readonly #segments: Segment[];
   #segment: Segment;
@@ -150,13 +139,8 @@ export class Log {
   #syncing = false;
   /** The position the sync under way is for. */
   #target = 0;
-  /** How many have said that they write much to the disk. */
-  #crowd = 0;
   /** Bytes of the frames whose sync has not begun. */
   #groupBytes = 0;
-  /** No sync on the event loop before this time of the wall clock, as elapsed. */
-  #standsStillFrom = 0;
-  #slowTimes = SLOW_TIMES;
   /** A sync starts at the end of this turn; or when the policy's time is up. */
   #armed = false;
   #timed = false;
@@ -235,7 +219,7 @@ export class Log {
     this.#wall = options.wall ?? new WallClock();
     this.#policy = options.sync ?? "always";
     this.#segmentBytes = options.segmentBytes ?? LOG_SEGMENT_BYTES;
-    this.#standStillMs = options.standStillMs ?? STAND_STILL_MS;
+    this.#standstill = new Standstill(this.#wall, options.standStillMs ?? STAND_STILL_MS);
     this.#segments = segments;
     this.#segment = segments[segments.length - 1]!;
     this.#tail = tail;
@@ -360,15 +344,12 @@ export class Log {
    */
   gather(): () => void {
     this.#gathering++;
-    let gathers = true;
-    return () => {
-      if (!gathers) return;
-      gathers = false;
+    return once(() => {
       this.#gathering--;
       if (this.#gathering > 0 || !this.#gathered) return;
       this.#gathered = false;
-      if (!this.#syncing && !this.#closed && this.#failure === null) this.#start();
-    };
+      this.#startUnlessBusy();
+    });
   }
 
   /**
@@ -376,14 +357,7 @@ export class Log {
    * sync is done on the event loop.
    */
   crowd(): () => void {
-    this.#crowd++;
-    let crowds = true;
-    return () => {
-      if (!crowds) return;
-      crowds = false;
-      this.#crowd--;
-      this.#standsStillFrom = Math.max(this.#standsStillFrom, this.#wall.elapsed() + CROWD_MS);
-    };
+    return this.#standstill.crowd();
   }
 
   /** Resolves when everything appended so far is on disk, whatever the policy. Rejects with Refusal `disk_failed`. */
@@ -577,7 +551,7 @@ export class Log {
       this.#timed = true;
       this.#wall.after(this.#policy, () => {
         this.#timed = false;
-        if (!this.#syncing && !this.#closed && this.#failure === null) this.#start();
+        this.#startUnlessBusy();
       });
     }
   }
@@ -591,15 +565,17 @@ export class Log {
         return;
       }
       this.#armed = false;
-      if (!this.#syncing && !this.#closed && this.#failure === null) this.#start();
+      this.#startUnlessBusy();
     });
+  }
+
+  #startUnlessBusy(): void {
+    if (!this.#syncing && !this.#closed && this.#failure === null) this.#start();
   }
 
   /** Whether what waits now is to be synced on the event loop. */
   #standsStill(): boolean {
-    if (this.#policy !== "always" || this.#standStillMs === 0 || this.#crowd > 0) return false;
-    if (this.appended - this.#durable > SMALL_FRAMES || this.#groupBytes > SMALL_BYTES) return false;
-    return this.#wall.elapsed() >= this.#standsStillFrom;
+    return this.#policy === "always" && this.#standstill.isFor(this.appended - this.#durable, this.#groupBytes);
   }
 
   #isGrown(): boolean {
@@ -646,7 +622,7 @@ export class Log {
     this.#syncing = false;
     this.#syncs++;
     this.#syncMs += tookMs;
-    if (stoodStill) this.#stoodStill(tookMs);
+    if (stoodStill) this.#standstill.took(tookMs);
     this.#idle?.();
     if (error !== null) {
       this.#fail("a sync", error);
@@ -656,15 +632,6 @@ export class Log {
     if (this.#failure !== null) return;
     this.#reached(this.#target);
     this.#settle();
-  }
-
-  #stoodStill(tookMs: number): void {
-    if (tookMs <= this.#standStillMs) {
-      this.#slowTimes = SLOW_TIMES;
-      return;
-    }
-    this.#standsStillFrom = this.#wall.elapsed() + tookMs * this.#slowTimes;
-    this.#slowTimes = Math.min(2 * this.#slowTimes, SLOW_TIMES_MOST);
   }
 
   /** Tells those who wait that all up to `position` is on disk. */

@@ -508,14 +508,17 @@ export class Tree<K, R extends Keyed> {
   }
 
   #before(a: Leaf, i: number, b: Leaf, j: number): boolean {
-    const order = this.#numeric
-      ? (a.keys[i] as number) < (b.keys[j] as number)
-        ? -1
-        : a.keys[i] === b.keys[j]
-          ? 0
-          : 1
-      : this.#compare(a.keys[i] as K, b.keys[j] as K);
-    return order < 0 || (order === 0 && (a.ids[i] as number) < (b.ids[j] as number));
+    return this.#precedes(a, i, b.keys[j], b.ids[j] as number);
+  }
+
+  /** Whether the entry at a place of a leaf comes before (key, id). */
+  #precedes(leaf: Leaf, index: number, key: unknown, id: number): boolean {
+    const held = leaf.keys[index];
+    if (this.#numeric) {
+      return (held as number) < (key as number) || (held === key && (leaf.ids[index] as number) < id);
+    }
+    const order = this.#compare(held as K, key as K);
+    return order < 0 || (order === 0 && (leaf.ids[index] as number) < id);
   }
 
   /** First place in the leaf not before (key, id). */
@@ -554,42 +557,21 @@ export class Tree<K, R extends Keyed> {
     return node as Leaf;
   }
 
-  /** As `#seek`, keeping the way taken. */
+  /**
+   * As `#seek`, keeping the way taken. What comes behind every entry, as jobs that are put and leases that are given mostly
+   * do, goes down the right edge without a search.
+   */
   #descend(key: unknown, id: number): Leaf {
-    if (this.#isLast(key, id)) return this.#descendToEnd();
+    const last = this.#last;
+    const isBehindAll = last.n > 0 && this.#precedes(last, last.n - 1, key, id);
     let node = this.#root;
     for (let level = this.#height; level > 0; level--) {
-      const slot = this.#child(node as Inner, key, id);
+      const slot = isBehindAll ? node.n - 1 : this.#child(node as Inner, key, id);
       this.#path[level] = node as Inner;
       this.#slots[level] = slot;
       node = (node as Inner).kids[slot] as Node;
     }
-    this.#index = this.#find(node as Leaf, key, id);
-    return node as Leaf;
-  }
-
-  /** Whether (key, id) comes behind every entry, as jobs that are put and leases that are given mostly do. */
-  #isLast(key: unknown, id: number): boolean {
-    const { keys, ids, n } = this.#last;
-    if (n === 0) return false;
-    const last = keys[n - 1];
-    if (this.#numeric) {
-      return (last as number) < (key as number) || (last === key && (ids[n - 1] as number) < id);
-    }
-    const order = this.#compare(last as K, key as K);
-    return order < 0 || (order === 0 && (ids[n - 1] as number) < id);
-  }
-
-  /** As `#descend`, to behind the last entry. */
-  #descendToEnd(): Leaf {
-    let node = this.#root;
-    for (let level = this.#height; level > 0; level--) {
-      const slot = node.n - 1;
-      this.#path[level] = node as Inner;
-      this.#slots[level] = slot;
-      node = (node as Inner).kids[slot] as Node;
-    }
-    this.#index = node.n;
+    this.#index = isBehindAll ? node.n : this.#find(node as Leaf, key, id);
     return node as Leaf;
   }
 

@@ -1,12 +1,12 @@
 import { expect, test } from "bun:test";
 import { FIELDS } from "../../src/base/limits.ts";
-import { Refusal } from "../../src/base/refusal.ts";
 import { addField, addIndex, changeIndex, dropField, renameField } from "../../src/schema/alter.ts";
 import { createSchema } from "../../src/schema/declare.ts";
 import { describeSchema } from "../../src/schema/describe.ts";
 import { fieldOf, indexOf, ttlIndexOf, typesOf } from "../../src/schema/find.ts";
 import type { CollectionSchema, IndexKind } from "../../src/schema/schema.ts";
 import type { ScalarKind } from "../../src/value/value.ts";
+import { codeOf } from "../harness/code_of.ts";
 
 function index(kind: IndexKind, ttlMs = 0, ttlText = "") {
   return { kind, ttlMs, ttlText };
@@ -14,16 +14,6 @@ function index(kind: IndexKind, ttlMs = 0, ttlText = "") {
 
 function field(name: string, kind: ScalarKind, indexed: IndexKind | null = null, required = false) {
   return { name, type: { kind }, required, index: indexed === null ? null : index(indexed) };
-}
-
-function refusal(run: () => unknown): string {
-  try {
-    run();
-  } catch (refused) {
-    if (refused instanceof Refusal) return refused.code;
-    throw refused;
-  }
-  return "nothing was refused";
 }
 
 function jobs(): CollectionSchema {
@@ -46,16 +36,16 @@ test("a field added is the last, and null in old rows", () => {
 });
 
 test("what cannot be added", () => {
-  expect(refusal(() => addField(jobs(), field("must", "text", null, true)))).toBe("bad_schema");
-  expect(refusal(() => addField(jobs(), field("owner", "text")))).toBe("bad_schema");
-  expect(refusal(() => addField(jobs(), field("id", "int")))).toBe("bad_schema");
-  expect(refusal(() => addField(jobs(), field("p", "geo", "sorted")))).toBe("bad_schema");
+  expect(codeOf(() => addField(jobs(), field("must", "text", null, true)))).toBe("bad_schema");
+  expect(codeOf(() => addField(jobs(), field("owner", "text")))).toBe("bad_schema");
+  expect(codeOf(() => addField(jobs(), field("id", "int")))).toBe("bad_schema");
+  expect(codeOf(() => addField(jobs(), field("p", "geo", "sorted")))).toBe("bad_schema");
   const full = createSchema(
     1,
     "t",
     Array.from({ length: FIELDS }, (_, i) => field(`f${i}`, "int")),
   );
-  expect(refusal(() => addField(full, field("more", "int")))).toBe("limit_passed");
+  expect(codeOf(() => addField(full, field("more", "int")))).toBe("limit_passed");
 });
 
 test("a field dropped takes its indexes along and closes the gap", () => {
@@ -71,13 +61,13 @@ test("a field dropped takes its indexes along and closes the gap", () => {
 
 test("the last field stays, and what is not there is not found", () => {
   const one = createSchema(1, "one", [field("x", "int")]);
-  expect(refusal(() => dropField(one, "x"))).toBe("bad_schema");
-  expect(refusal(() => dropField(one, "y"))).toBe("unknown_field");
-  expect(refusal(() => dropField(one, "id"))).toBe("bad_schema");
-  expect(refusal(() => renameField(one, "y", "z"))).toBe("unknown_field");
-  expect(refusal(() => addIndex(one, "y", [], index("hash")))).toBe("unknown_field");
-  expect(refusal(() => addIndex(one, "id", [], index("hash")))).toBe("bad_schema");
-  expect(refusal(() => changeIndex(one, "y", index("sorted")))).toBe("unknown_field");
+  expect(codeOf(() => dropField(one, "x"))).toBe("bad_schema");
+  expect(codeOf(() => dropField(one, "y"))).toBe("unknown_field");
+  expect(codeOf(() => dropField(one, "id"))).toBe("bad_schema");
+  expect(codeOf(() => renameField(one, "y", "z"))).toBe("unknown_field");
+  expect(codeOf(() => addIndex(one, "y", [], index("hash")))).toBe("unknown_field");
+  expect(codeOf(() => addIndex(one, "id", [], index("hash")))).toBe("bad_schema");
+  expect(codeOf(() => changeIndex(one, "y", index("sorted")))).toBe("unknown_field");
 });
 
 test("a field renamed keeps its slot and its indexes", () => {
@@ -87,14 +77,14 @@ test("a field renamed keeps its slot and its indexes", () => {
   expect(fieldOf(schema, "body")?.slot).toBe(1);
   expect(indexOf(schema, "body", ["to"])?.kind).toBe("unique");
   expect(indexOf(schema, "payload", ["to"])).toBeUndefined();
-  expect(refusal(() => renameField(jobs(), "payload", "owner"))).toBe("bad_schema");
-  expect(refusal(() => renameField(jobs(), "payload", "payload"))).toBe("bad_schema");
-  expect(refusal(() => renameField(jobs(), "payload", "id"))).toBe("bad_schema");
+  expect(codeOf(() => renameField(jobs(), "payload", "owner"))).toBe("bad_schema");
+  expect(codeOf(() => renameField(jobs(), "payload", "payload"))).toBe("bad_schema");
+  expect(codeOf(() => renameField(jobs(), "payload", "id"))).toBe("bad_schema");
 });
 
 test("one index a field, and one a path", () => {
-  expect(refusal(() => addIndex(jobs(), "owner", [], index("sorted")))).toBe("bad_schema");
-  expect(refusal(() => addIndex(jobs(), "payload", ["to"], index("hash")))).toBe("bad_schema");
+  expect(codeOf(() => addIndex(jobs(), "owner", [], index("sorted")))).toBe("bad_schema");
+  expect(codeOf(() => addIndex(jobs(), "payload", ["to"], index("hash")))).toBe("bad_schema");
   const { schema, from } = addIndex(jobs(), "payload", ["to", "name"], index("sorted"));
   expect(from).toEqual([0, 1, 2, 3]);
   expect(schema.indexes.length).toBe(4);
@@ -110,15 +100,15 @@ test("an ordered index turns into a ttl, another ttl, and back", () => {
 });
 
 test("what an index does not change from or to", () => {
-  expect(refusal(() => changeIndex(jobs(), "owner", index("sorted")))).toBe("bad_schema");
-  expect(refusal(() => changeIndex(jobs(), "payload", index("sorted")))).toBe("bad_schema");
-  expect(refusal(() => changeIndex(jobs(), "run_at", index("hash")))).toBe("bad_schema");
-  expect(refusal(() => changeIndex(jobs(), "run_at", index("ttl", 0, "0s")))).toBe("bad_schema");
+  expect(codeOf(() => changeIndex(jobs(), "owner", index("sorted")))).toBe("bad_schema");
+  expect(codeOf(() => changeIndex(jobs(), "payload", index("sorted")))).toBe("bad_schema");
+  expect(codeOf(() => changeIndex(jobs(), "run_at", index("hash")))).toBe("bad_schema");
+  expect(codeOf(() => changeIndex(jobs(), "run_at", index("ttl", 0, "0s")))).toBe("bad_schema");
   const ranked = addField(jobs(), field("rank", "int", "sorted")).schema;
-  expect(refusal(() => changeIndex(ranked, "rank", index("ttl", 5, "5ms")))).toBe("bad_schema");
+  expect(codeOf(() => changeIndex(ranked, "rank", index("ttl", 5, "5ms")))).toBe("bad_schema");
   const expiring = changeIndex(jobs(), "run_at", index("ttl", 5, "5ms")).schema;
   const second = addField(expiring, field("seen", "timestamp", "sorted")).schema;
-  expect(refusal(() => changeIndex(second, "seen", index("ttl", 5, "5ms")))).toBe("bad_schema");
+  expect(codeOf(() => changeIndex(second, "seen", index("ttl", 5, "5ms")))).toBe("bad_schema");
 });
 
 test("a schema is described as json in the order of its fields", () => {

@@ -1,20 +1,10 @@
 import { describe, expect, test } from "bun:test";
 import { TIME_MAX_MS, TIME_MIN_MS } from "../../src/base/limits.ts";
-import { Refusal } from "../../src/base/refusal.ts";
 import { bucket, bucketValue, formatTime, intervalOf, parseDuration, parseTime } from "../../src/value/time.ts";
 import { Float, Time, type Value } from "../../src/value/value.ts";
+import { codeOf } from "../harness/code_of.ts";
 import { withRandom } from "../store/random.ts";
 import { shown } from "./shown.ts";
-
-function refusalCode(run: () => unknown): string | undefined {
-  try {
-    run();
-    return undefined;
-  } catch (error) {
-    if (error instanceof Refusal) return error.code;
-    throw error;
-  }
-}
 
 /** As Date writes it, without a fraction of zero. */
 const written = (ms: number): string => new Date(ms).toISOString().replace(".000Z", "Z");
@@ -207,7 +197,7 @@ describe("durations", () => {
     "10001y",
   ];
   test.each(refused)("refused: %j", (text) => {
-    expect(refusalCode(() => parseDuration(text))).toBe("bad_value");
+    expect(codeOf(() => parseDuration(text))).toBe("bad_value");
   });
 
   const intervals: readonly (readonly [Value, unknown])[] = [
@@ -232,7 +222,7 @@ describe("durations", () => {
     [1],
   ];
   test.each(noIntervals.map((value) => [shown(value), value] as const))("no interval: %s", (_, value) => {
-    expect(refusalCode(() => intervalOf(value))).toBe("bad_value");
+    expect(codeOf(() => intervalOf(value))).toBe("bad_value");
   });
 });
 
@@ -291,11 +281,11 @@ describe("buckets", () => {
     expect(bucketValue(-1, hour)).toBe(-3_600_000);
     expect(bucketValue(9007199254740993n, parseDuration("1ms"))).toBe(9007199254740993n);
     expect(bucketValue(2n ** 62n, { ms: 1000, originMs: 0 })).toBe(2n ** 62n - (2n ** 62n % 1000n));
-    expect(refusalCode(() => bucketValue(-(2n ** 63n), hour))).toBe("overflow");
-    expect(refusalCode(() => bucketValue(2n ** 62n, parseDuration("1mo")))).toBe("overflow");
-    expect(refusalCode(() => bucketValue(new Time(TIME_MIN_MS), parseDuration("1w")))).toBe("overflow");
+    expect(codeOf(() => bucketValue(-(2n ** 63n), hour))).toBe("overflow");
+    expect(codeOf(() => bucketValue(2n ** 62n, parseDuration("1mo")))).toBe("overflow");
+    expect(codeOf(() => bucketValue(new Time(TIME_MIN_MS), parseDuration("1w")))).toBe("overflow");
     for (const value of ["2027-01-01", true, new Float(1), [1], new Uint8Array()]) {
-      expect(refusalCode(() => bucketValue(value, hour))).toBe("bad_value");
+      expect(codeOf(() => bucketValue(value, hour))).toBe("bad_value");
     }
   });
 });
