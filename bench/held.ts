@@ -6,11 +6,11 @@
  * reference figures are of another server of this kind on other hardware (an M1), for the eye.
  */
 
-import { readFileSync } from "node:fs";
 import { type ChildServer, startServer } from "./child_server.ts";
 import { Disk } from "./disk.ts";
 import { LoadConnection } from "./load_connection.ts";
 import { machine, machineWords } from "./machine.ts";
+import { residentBytes } from "./processes.ts";
 import { writeResults } from "./results.ts";
 import { rounded, tableText } from "./table.ts";
 
@@ -200,22 +200,18 @@ async function dueToHeld(): Promise<void> {
   await server.stop();
 }
 
-function residentKiB(pid: number): number {
-  return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]);
-}
-
 /** Many held with nothing due: what the server spends on them, and what each takes. */
 async function idle(count: number, reference: string): Promise<void> {
   const server = await startServer({ sync: "250", args: ["--max-connections", "0"] });
   const producer = await open(server);
   await run(producer, JOBS);
   await run(producer, "put jobs {payload: 1, run_at: now() + 3600000, attempts: 0}");
-  const before = residentKiB(server.pid);
+  const before = residentBytes(server.pid);
   const workers = await Promise.all(Array.from({ length: count }, () => open(server)));
   for (const [at, worker] of workers.entries()) void hold(worker, query(CLAIM, [`w:${at}`])).catch(() => {});
   await untilHeld(server, producer, count);
   await Bun.sleep(2_000);
-  const kiB = (residentKiB(server.pid) - before) / count;
+  const kiB = (residentBytes(server.pid) - before) / 1024 / count;
   const cpuBefore = server.cpuSeconds();
   await Bun.sleep(IDLE_SECONDS * 1_000);
   const cpuMs = (server.cpuSeconds() - cpuBefore) * 1_000;

@@ -119,6 +119,11 @@ export function unprivileged(directory: string): string[] {
   return ["setpriv", `--reuid=${uid}`, `--regid=${gid}`, "--clear-groups"];
 }
 
+/** Memory of a process that is in use now. */
+export function residentBytes(pid: number): number {
+  return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) * 1024;
+}
+
 /** CPU seconds of a process so far, with those of its children, ended ones too. */
 export function cpuSeconds(pid: number): number {
   let ticks = 0;
